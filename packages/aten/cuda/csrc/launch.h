@@ -6,11 +6,10 @@
 #include <string_view>
 #include <type_traits>
 
+#include "packages/c10/csrc/abi/devices.h"
 #include "packages/c10/csrc/abi/tensor.h"
 
 namespace argand::cuda {
-
-inline constexpr int kMaxDevices = 32;
 
 // A specialization's code on one device.
 struct Code {

@@ -107,8 +107,8 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) 
   const places::Below below;
   const Factors f = factorize(op, self, true, check_errors);
   const int64_t n = self.size(-1), sizes[] = {count_of(self), n, n};
+  if (!is_small(self, n)) return {large::inverse(op, f), f.info};
   const Tensor ones = ops::eye(n, std::nullopt, self.dtype(), self.device());
-  if (!is_small(self, n)) return {large::lu_solve(op, f.lu, f.pivots, ops::expand(ones, self.sizes()), true, false), f.info};
   const Tensor out = column_major(self.sizes(), self);
   solve_factored(op, f.lu, f.pivots, ops::expand(ones, IntList(sizes, 3)), flat_columns(out), false);
   return {out, f.info};

@@ -1,5 +1,5 @@
-// Linear algebra's two ways: many small matrices, each in a program's registers (linalg.cc), and few larger ones by cuSOLVER (solver/). Whatever
-// else is left to the CPU, which also says what is wrong with matrices that have no factors.
+// Linear algebra's ways: many small matrices, each in a program's registers (linalg.cc), few larger ones by cuSOLVER, and LU factors of several by
+// cuBLAS (solver/). Whatever else is left to the CPU, which also says what is wrong with matrices that have no factors.
 #pragma once
 
 #include <string_view>
@@ -37,13 +37,14 @@ struct Factors {
   Tensor lu, pivots, info;
 };
 
-// By cuSOLVER and cuBLAS, a call a matrix.
+// By cuSOLVER and cuBLAS, a call a matrix, or for LU factors of several up to 512 one for all.
 namespace large {
 
 // Few and large enough: those that are not are done sooner by the CPU, copies included.
 bool takes(const Tensor& matrices);
 
 Factors lu_factor(const char* op, const Tensor& self, bool pivot);
+Tensor inverse(const char* op, const Factors& factors);
 Tensor lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint);
 Tensor solve_triangular(const char* op, const Tensor& t, const Tensor& b, bool upper, bool left, bool unit);
 std::tuple<Tensor, Tensor> cholesky(const char* op, const Tensor& self, bool upper);

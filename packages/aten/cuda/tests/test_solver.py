@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -89,12 +92,58 @@ def test_many_matrices_are_the_cpus() -> None:
     assert on_cpu == ["_linalg_qr"]
 
 
-def test_lu_without_row_exchanges() -> None:
-    a = numbers(33, 33) + 30 * aten.eye(33, dtype=c10.float64)
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_lu_without_row_exchanges(batch: tuple[int, ...]) -> None:
+    a = numbers(*batch, 33, 33) + 30 * aten.eye(33, dtype=c10.float64)
     lu, pivots, info = (x.to("cpu") for x in ops.linalg_lu_factor_ex(a.to("cuda"), pivot=False))
-    assert pivots.tolist() == list(range(1, 34)) and info.item() == 0
+    assert pivots.reshape(-1, 33).tolist() == [list(range(1, 34))] * info.numel()
+    assert not info.numpy().any()
     lower, upper = lu.tril(-1) + aten.eye(33, dtype=c10.float64), lu.triu()
     np.testing.assert_allclose((lower @ upper).numpy(), a.numpy(), atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_several_matrices_are_factored_by_one_call(dtype: Any) -> None:
+    n = side_of(dtype)
+    a = numbers(3, 2, n, n, dtype=dtype) + 9 * aten.eye(n, dtype=dtype)
+    same(lambda a: ops.linalg_lu_factor_ex(a), a)
+    same(lambda a: ops.linalg_lu_factor_ex(a.mT), a)
+    same(ops.linalg_inv, a)
+    same(ops.linalg_solve, a, numbers(3, 2, n, 4, dtype=dtype))
+    same(ops.linalg_slogdet, a)
+    lu, pivots, _ = ops.linalg_lu_factor_ex(a)
+    for left in (True, False):
+        for adjoint in (True, False):
+            b = numbers(3, 2, n, 3, dtype=dtype)
+            same(
+                lambda *t, how=(left, adjoint): ops.linalg_lu_solve(
+                    *t, left=how[0], adjoint=how[1]
+                ),
+                lu,
+                pivots,
+                b if left else b.mT,
+            )
+    a[1, 0, :, 2] = 0.0
+    assert ops.linalg_lu_factor_ex(a.to("cuda"))[2].to("cpu").tolist() == [[0, 0], [3, 0], [0, 0]]
+
+
+def test_threads_that_end_give_their_handles_back() -> None:
+    made = ctypes.CDLL(os.environ["ARGAND_CUBLAS_LIBRARY"]).fakeCublasHandles
+    t = (numbers(66, 66) + 9 * aten.eye(66, dtype=c10.float64)).to("cuda")
+
+    def solve() -> None:
+        ops.linalg_solve_triangular(t, t, upper=True)
+
+    def in_threads() -> None:
+        for _ in range(5):
+            thread = threading.Thread(target=solve)
+            thread.start()
+            thread.join()
+
+    in_threads()
+    before = made()
+    in_threads()
+    assert made() == before > 0
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,10 +1,9 @@
 #include "packages/aten/cuda/csrc/blas/cublas.h"
 
-#include <array>
 #include <string>
 
 #include "packages/aten/cuda/csrc/blas/cublaslt.h"
-#include "packages/aten/cuda/csrc/core/device_slot.h"
+#include "packages/aten/cuda/csrc/core/handle_pool.h"
 
 namespace argand::cuda::blas {
 
@@ -21,7 +20,13 @@ Library load() {
   file.find(l.create, "cublasCreate_v2");
   file.find(l.set_stream, "cublasSetStream_v2");
   file.find(l.property, "cublasGetProperty");
-  for (int i = 0; i < 4; i++) file.find(l.trsm[i], (std::string("cublas") + "SDCZ"[i] + "trsm_v2").c_str());
+  for (int i = 0; i < 4; i++) {
+    const std::string of = std::string("cublas") + "SDCZ"[i];
+    file.find(l.trsm[i], (of + "trsm_v2").c_str());
+    file.find(l.getrf_batched[i], (of + "getrfBatched").c_str());
+    file.find(l.getrs_batched[i], (of + "getrsBatched").c_str());
+    file.find(l.getri_batched[i], (of + "getriBatched").c_str());
+  }
   return l;
 }
 
@@ -32,11 +37,14 @@ const Library& library() {
   return l;
 }
 
-Handle handle(int device) {
-  static thread_local std::array<Handle, kDeviceSlots> handles;  // never destroyed: the device may be gone by then
-  Handle& h = handles[device_slot("cuda", device)];
-  if (!h) lt::check_status("cuda", "cublasCreate", library().create(&h));
-  return h;
+Handle handle(ArgandDevice device) {
+  struct Blas;
+  return HandlePool<Blas, Handle>::get(ARGAND_DEVICE_INDEX(device), current_stream(device), [](void* stream) {
+    Handle h;
+    lt::check_status("cuda", "cublasCreate", library().create(&h));
+    lt::check_status("cuda", "cublasSetStream", library().set_stream(h, stream));
+    return h;
+  });
 }
 
 }  // namespace argand::cuda::blas

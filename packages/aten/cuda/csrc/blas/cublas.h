@@ -17,20 +17,30 @@ using Handle = void*;
 // b (m x n) becomes alpha T^-1 b or alpha b T^-1; column by column.
 using Trsm = int(Handle, int32_t side, int32_t fill, int32_t operation, int32_t diagonal, int m, int n, const void* alpha, const void* t, int ldt,
                  void* b, int ldb);
+// Of `count` square matrices, which addresses on the device tell, column by column; no pivots: rows stay where they are. `info` of getrs is one
+// number on the host, others are the matrices' on the device.
+using GetrfBatched = int(Handle, int n, void* const* a, int lda, int* pivots, int* info, int count);
+using GetrsBatched = int(Handle, int32_t operation, int n, int columns, const void* const* a, int lda, const int* pivots, void* const* b, int ldb,
+                         int* info, int count);
+using GetriBatched = int(Handle, int n, const void* const* a, int lda, const int* pivots, void* const* c, int ldc, int* info, int count);
 
 // All functions return a status, 0 for success.
 struct Library {
   int (*create)(Handle*);
   int (*set_stream)(Handle, void*);
   int (*property)(int32_t which, int* value);
-  Trsm* trsm[4];  // float32, float64, complex64, complex128
+  // float32, float64, complex64, complex128
+  Trsm* trsm[4];
+  GetrfBatched* getrf_batched[4];
+  GetrsBatched* getrs_batched[4];
+  GetriBatched* getri_batched[4];
 };
 
 // Opened at the first call; throws NotImplementedError where there is none.
 const Library& library();
 
-// A thread's own for each device; the device must be current.
-Handle handle(int device);
+// A thread's own for the current stream of the device, which must be current.
+Handle handle(ArgandDevice device);
 
 LibrarySearch& search();
 

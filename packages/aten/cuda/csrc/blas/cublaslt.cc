@@ -64,7 +64,7 @@ const Library& library() {
 
 Handle handle(int device) {
   static std::mutex mutex;
-  static Handle handles[kDeviceSlots];
+  static Handle handles[kMaxDevices];
   const size_t slot = device_slot("cuda", device);
   Handle found = __atomic_load_n(&handles[slot], __ATOMIC_ACQUIRE);
   if (found) return found;

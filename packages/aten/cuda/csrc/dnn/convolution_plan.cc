@@ -30,8 +30,8 @@ struct Plan {
 // Handles and plans are shared by all threads, and used by one at a time: a handle has one stream.
 struct Shared {
   std::mutex mutex;
-  dnn::Handle handles[kDeviceSlots] = {};
-  void* streams[kDeviceSlots] = {};
+  dnn::Handle handles[kMaxDevices] = {};
+  void* streams[kMaxDevices] = {};
   std::unordered_map<ConvolutionProblem, Plan, PlainHash<ConvolutionProblem>, PlainEqual<ConvolutionProblem>> plans;
 };
 

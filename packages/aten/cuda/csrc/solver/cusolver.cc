@@ -1,9 +1,8 @@
 #include "packages/aten/cuda/csrc/solver/cusolver.h"
 
-#include <array>
 #include <string>
 
-#include "packages/aten/cuda/csrc/core/device_slot.h"
+#include "packages/aten/cuda/csrc/core/handle_pool.h"
 
 namespace argand::cuda::solver {
 
@@ -72,14 +71,17 @@ const Library& library() {
   return l;
 }
 
-const Session& session(int device) {
-  static thread_local std::array<Session, kDeviceSlots> sessions;  // never destroyed: the device may be gone by then
-  Session& s = sessions[device_slot("cuda", device)];
-  const Library& l = library();
-  if (!s.handle) check_status("cuda", "cusolverDnCreate", l.create(&s.handle));
-  if (!s.params) check_status("cuda", "cusolverDnCreateParams", l.params_create(&s.params));
-  if (!s.jacobi) check_status("cuda", "cusolverDnCreateGesvdjInfo", l.jacobi_create(&s.jacobi));
-  return s;
+Session session(ArgandDevice device) {
+  struct Solver;
+  return HandlePool<Solver, Session>::get(ARGAND_DEVICE_INDEX(device), current_stream(device), [](void* stream) {
+    const Library& l = library();
+    Session s;
+    check_status("cuda", "cusolverDnCreate", l.create(&s.handle));
+    check_status("cuda", "cusolverDnSetStream", l.set_stream(s.handle, stream));
+    check_status("cuda", "cusolverDnCreateParams", l.params_create(&s.params));
+    check_status("cuda", "cusolverDnCreateGesvdjInfo", l.jacobi_create(&s.jacobi));
+    return s;
+  });
 }
 
 void check_status(const char* op, const char* call, int status) {

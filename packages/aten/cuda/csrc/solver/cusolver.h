@@ -62,13 +62,13 @@ struct Library {
 // Opened at the first call; throws NotImplementedError where there is none.
 const Library& library();
 
-// What calls need, a thread's own for each device; the device must be current.
+// What calls need, a thread's own for the current stream of the device, which must be current.
 struct Session {
   Handle handle = nullptr;
   Params params = nullptr;
   JacobiParams jacobi = nullptr;
 };
-const Session& session(int device);
+Session session(ArgandDevice device);
 
 // Throws with cuSOLVER's name for a status that is not 0.
 void check_status(const char* op, const char* call, int status);

@@ -1,4 +1,4 @@
-// Decompositions of few large matrices by cuSOLVER, on column-major copies as LAPACK's on the CPU.
+// Decompositions of few large matrices by cuSOLVER, and LU factors of several by cuBLAS, on column-major copies as LAPACK's on the CPU.
 #include <complex>
 
 #include "packages/aten/cuda/csrc/blas/cublas.h"
@@ -15,9 +15,11 @@
 namespace argand::kernels::cuda {
 namespace {
 
+namespace blas = argand::cuda::blas;
 namespace solver = argand::cuda::solver;
 
 constexpr int64_t kRowsPerMatrix = 32;  // the CPU's cores take a matrix each
+constexpr int64_t kMostRows = 512;      // of matrices that one call of cuBLAS factors; larger ones fill the device one by one
 
 int type_index(const char* op, int dtype) {
   switch (dtype) {
@@ -40,14 +42,12 @@ class Solver {
  public:
   Solver(const char* op, const Tensor& like)
       : l(solver::library()),
-        s(solver::session(ARGAND_DEVICE_INDEX(like.device()))),
+        s(solver::session(like.device())),
         type(kTypes[type_index(op, like.dtype())]),
         real_type(kTypes[type_index(op, like.dtype()) % 2]),
         typed(l.typed[type_index(op, like.dtype())]),
         op_(op),
-        device_(like.device()) {
-    check("cusolverDnSetStream", l.set_stream(s.handle, current_stream(device_)));
-  }
+        device_(like.device()) {}
 
   void check(const char* call, int status) const { solver::check_status(op_, call, status); }
   // A side of matrices for functions that take 32 bits.
@@ -76,7 +76,7 @@ class Solver {
   }
 
   const solver::Library& l;
-  const solver::Session& s;
+  const solver::Session s;
   const int32_t type, real_type;
   const solver::Typed& typed;
 
@@ -93,6 +93,9 @@ Tensor column_major_copy(const Tensor& t) {
   ops::copy_(out, t);
   return out;
 }
+
+// The same where it is read only.
+Tensor column_major_form(const Tensor& t) { return t.strides() == IntList(builtins::column_major(t.sizes()).strides) ? t : column_major_copy(t); }
 
 Tensor conjugate(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj_physical(t) : t; }
 Tensor adjoint_of(const Tensor& t) { return conjugate(ops::transpose(t, -2, -1)); }
@@ -111,6 +114,58 @@ void solve_factored(const Solver& s, const Tensor& lu, const Tensor& pivots, con
   for (int64_t i = 0; i < count_of(lu); i++)
     s.check("cusolverDnXgetrs", s.l.getrs(s.s.handle, s.s.params, operation, n, columns, s.type, part(lu, i, n * n), n,
                                           static_cast<const int64_t*>(part(pivots, i, n)), s.type, part(b, i, n * columns), n, info.data<int32_t>()));
+}
+
+// Several square matrices in one call of cuBLAS: all functions take tables of addresses.
+class Batched {
+ public:
+  static bool takes(const Tensor& t) {
+    return t.numel() && count_of(t) > 1 && count_of(t) <= std::numeric_limits<int32_t>::max() && t.size(-2) == t.size(-1) &&
+           t.size(-1) <= kMostRows && (is_floating(t.dtype()) || is_complex(t.dtype()));
+  }
+  Batched(const char* op, const Tensor& matrices)
+      : l(blas::library()),
+        handle(blas::handle(matrices.device())),
+        type(type_index(op, matrices.dtype())),
+        n(static_cast<int>(matrices.size(-1))),
+        count(static_cast<int>(count_of(matrices))) {}
+
+  // Of dense matrices, one behind the other.
+  static Tensor addresses(const Tensor& t) {
+    const int64_t first = static_cast<int64_t>(reinterpret_cast<intptr_t>(t->data)), step = t.size(-2) * t.size(-1) * kItemSize[t.dtype()];
+    return ops::arange_start_step(Scalar(first), Scalar(first + count_of(t) * step), Scalar(step), ARGAND_INT64, t.device());
+  }
+  static void* const* table(const Tensor& addresses) { return static_cast<void* const*>(addresses->data); }
+
+  const blas::Library& l;
+  const blas::Handle handle;
+  const int type, n, count;
+};
+
+Factors lu_factor_batched(const char* op, const Tensor& self, bool pivot) {
+  const Batched b(op, self);
+  const int64_t n = b.n;
+  const Dims steps = sizes_of(self, {n});
+  const Factors f{column_major_copy(self),
+                  pivot ? empty_on(self, steps, ARGAND_INT32)
+                        : ops::contiguous(ops::expand(
+                              ops::arange_start_step(Scalar(int64_t{1}), Scalar(n + 1), Scalar(int64_t{1}), ARGAND_INT32, self.device()), steps)),
+                  empty_on(self, batch_of(self), ARGAND_INT32)};
+  const Tensor matrices = Batched::addresses(f.lu);
+  argand::cuda::lt::check_status(op, "cublasgetrfBatched",
+                                 b.l.getrf_batched[b.type](b.handle, b.n, Batched::table(matrices), b.n, pivot ? f.pivots.data<int32_t>() : nullptr,
+                                                           f.info.data<int32_t>(), b.count));
+  return f;
+}
+
+// b, dense column by column, becomes the solutions.
+void solve_batched(const char* op, const Tensor& lu, const Tensor& pivots, const Tensor& x, int64_t columns, int32_t operation) {
+  const Batched b(op, lu);
+  const Tensor matrices = Batched::addresses(lu), sides = Batched::addresses(x);
+  int info = 0;
+  argand::cuda::lt::check_status(op, "cublasgetrsBatched",
+                                 b.l.getrs_batched[b.type](b.handle, operation, b.n, static_cast<int>(columns), Batched::table(matrices), b.n,
+                                                           pivots.data<int32_t>(), Batched::table(sides), b.n, &info, b.count));
 }
 
 // The first columns of the product of reflectors that lie in `q`, which becomes it.
@@ -140,6 +195,7 @@ bool takes(const Tensor& t) {
 }
 
 Factors lu_factor(const char* op, const Tensor& self, bool pivot) {
+  if (Batched::takes(self)) return lu_factor_batched(op, self, pivot);
   check_taken(op, self);
   const Solver s(op, self);
   const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n), count = count_of(self);
@@ -161,28 +217,42 @@ Factors lu_factor(const char* op, const Tensor& self, bool pivot) {
 }
 
 Tensor lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
-  check_taken(op, lu);
-  const Solver s(op, lu);
-  if (b.dtype() != lu.dtype() || pivots.dtype() != ARGAND_INT32) leave_to_cpu(op);
+  const bool batched = Batched::takes(lu);
+  if (!batched) check_taken(op, lu);
+  const int64_t columns = left ? b.size(-1) : b.size(-2);
+  if (b.dtype() != lu.dtype() || pivots.dtype() != ARGAND_INT32 || columns > std::numeric_limits<int32_t>::max()) leave_to_cpu(op);
   // x A = b is A^T x^T = b^T, and column-major x^T is row-major x; x A^H = b is A conj(x^T) = conj(b^T).
   const bool flip = !left && adjoint;
   Tensor x = left ? column_major_copy(b) : ops::clone(flip ? conjugate(b) : b, 0);
-  const Tensor steps = ops::contiguous(ops::_to_copy(pivots, ARGAND_INT64));
-  if (x.numel())
-    solve_factored(s, column_major_copy(lu), steps, x, left ? b.size(-1) : b.size(-2),
-                   left ? (adjoint ? solver::kOpC : solver::kOpN) : (adjoint ? solver::kOpN : solver::kOpT));
+  const int32_t operation = left ? (adjoint ? solver::kOpC : solver::kOpN) : (adjoint ? solver::kOpN : solver::kOpT);
+  if (x.numel() && batched)
+    solve_batched(op, column_major_form(lu), ops::contiguous(pivots), x, columns, operation);
+  else if (x.numel())
+    solve_factored(Solver(op, lu), column_major_form(lu), ops::contiguous(ops::_to_copy(pivots, ARGAND_INT64)), x, columns, operation);
   return flip ? conjugate(x) : x;
 }
 
+Tensor inverse(const char* op, const Factors& f) {
+  if (!Batched::takes(f.lu)) {
+    const Tensor ones = ops::eye(f.lu.size(-1), std::nullopt, f.lu.dtype(), f.lu.device());
+    return lu_solve(op, f.lu, f.pivots, ops::expand(ones, f.lu.sizes()), true, false);
+  }
+  const Batched b(op, f.lu);
+  const Tensor out = column_major(f.lu.sizes(), f.lu), info = empty_on(f.lu, {b.count}, ARGAND_INT32), from = Batched::addresses(f.lu),
+               to = Batched::addresses(out);
+  argand::cuda::lt::check_status(op, "cublasgetriBatched",
+                                 b.l.getri_batched[b.type](b.handle, b.n, Batched::table(from), b.n, f.pivots.data<int32_t>(), Batched::table(to),
+                                                           b.n, info.data<int32_t>(), b.count));
+  return out;
+}
+
 Tensor solve_triangular(const char* op, const Tensor& t, const Tensor& b, bool upper, bool left, bool unit) {
-  namespace blas = argand::cuda::blas;
   check_taken(op, t);
   if (b.dtype() != t.dtype() || std::max(b.size(-2), b.size(-1)) > std::numeric_limits<int32_t>::max()) leave_to_cpu(op);
   const int type = type_index(op, t.dtype()), n = static_cast<int>(t.size(-1)), rows = static_cast<int>(b.size(-2)),
             columns = static_cast<int>(b.size(-1));
   const blas::Library& l = blas::library();
-  const blas::Handle handle = blas::handle(ARGAND_DEVICE_INDEX(t.device()));
-  argand::cuda::lt::check_status(op, "cublasSetStream", l.set_stream(handle, current_stream(t.device())));
+  const blas::Handle handle = blas::handle(t.device());
   const Tensor a = column_major_copy(t), x = column_major_copy(b);
   const std::complex<float> single(1);  // the real numbers 1, too
   const std::complex<double> twice(1);

@@ -1,5 +1,7 @@
-// A stand-in for cuBLAS where there is no GPU: triangular systems on host memory. A call that the library would refuse is refused with INVALID_VALUE.
+// A stand-in for cuBLAS where there is no GPU: triangular systems and LU factors on host memory. A call that the library would refuse is refused with
+// INVALID_VALUE.
 #include <algorithm>
+#include <atomic>
 #include <complex>
 #include <cstdint>
 
@@ -26,9 +28,90 @@ int trsm(int32_t side, int32_t fill, int32_t operation, int32_t diagonal, int m,
   return 0;
 }
 
+// How pivots are compared: LAPACK's |re| + |im|.
+template <class E>
+double size(E x) {
+  const std::complex<double> z(x);
+  return std::abs(z.real()) + std::abs(z.imag());
+}
+
+template <class E>
+int factor(int n, E* a, int lda, int* pivots) {
+  int info = 0;
+  for (int k = 0; k < n; k++) {
+    int p = k;
+    for (int i = k + 1; pivots && i < n; i++)
+      if (size(a[k * lda + i]) > size(a[k * lda + p])) p = i;
+    if (pivots) pivots[k] = p + 1;
+    for (int j = 0; j < n; j++) std::swap(a[j * lda + k], a[j * lda + p]);
+    if (a[k * lda + k] == E(0)) {
+      info = info ? info : k + 1;
+      continue;
+    }
+    for (int i = k + 1; i < n; i++) {
+      a[k * lda + i] /= a[k * lda + k];
+      for (int j = k + 1; j < n; j++) a[j * lda + i] -= a[k * lda + i] * a[j * lda + k];
+    }
+  }
+  return info;
+}
+
+float conjugate(float x) { return x; }
+double conjugate(double x) { return x; }
+template <class E>
+std::complex<E> conjugate(std::complex<E> x) {
+  return std::conj(x);
+}
+
+// A column of right sides becomes the solutions with P L U, its transpose or its adjoint.
+template <class E>
+void solve(int32_t operation, int n, const E* a, int lda, const int* pivots, E* x) {
+  const auto at = [&](int i, int j) { return operation == 0 ? a[j * lda + i] : operation == 1 ? a[i * lda + j] : conjugate(a[i * lda + j]); };
+  for (int k = 0; operation == 0 && k < n; k++) std::swap(x[k], x[pivots[k] - 1]);
+  for (int i = 0; i < n; i++) {  // the lower triangle, which is U's where it is transposed
+    for (int k = 0; k < i; k++) x[i] -= at(i, k) * x[k];
+    if (operation) x[i] /= at(i, i);
+  }
+  for (int i = n; i-- > 0;) {
+    for (int k = i + 1; k < n; k++) x[i] -= at(i, k) * x[k];
+    if (!operation) x[i] /= at(i, i);
+  }
+  for (int k = n; operation && k-- > 0;) std::swap(x[k], x[pivots[k] - 1]);
+}
+
+template <class E>
+int factor_all(int n, E* const* a, int lda, int* pivots, int* info, int count) {
+  if (n < 0 || lda < std::max(n, 1) || count < 0) return kInvalid;
+  for (int b = 0; b < count; b++) info[b] = factor(n, a[b], lda, pivots ? pivots + b * n : nullptr);
+  return 0;
+}
+template <class E>
+int solve_all(int32_t operation, int n, int columns, const E* const* a, int lda, const int* pivots, E* const* x, int ldx, int* info, int count) {
+  if (n < 0 || columns < 0 || lda < std::max(n, 1) || ldx < std::max(n, 1) || count < 0 || operation < 0 || operation > 2 || !info) return kInvalid;
+  for (int b = 0; b < count; b++)
+    for (int j = 0; j < columns; j++) solve(operation, n, a[b], lda, pivots + b * n, x[b] + j * ldx);
+  return *info = 0;
+}
+template <class E>
+int invert_all(int n, const E* const* a, int lda, const int* pivots, E* const* c, int ldc, int* info, int count) {
+  if (n < 0 || lda < std::max(n, 1) || ldc < std::max(n, 1) || count < 0) return kInvalid;
+  for (int b = 0; b < count; b++) {
+    for (int j = 0; j < n; j++) {
+      for (int i = 0; i < n; i++) c[b][j * ldc + i] = E(i == j);
+      solve(0, n, a[b], lda, pivots + b * n, c[b] + j * ldc);
+    }
+    info[b] = 0;
+  }
+  return 0;
+}
+
+std::atomic<int> handles{0};
+
 }  // namespace
 
-EXPORT int cublasCreate_v2(void** handle) { return *handle = new int(0), 0; }
+// How many were made.
+EXPORT int fakeCublasHandles() { return handles; }
+EXPORT int cublasCreate_v2(void** handle) { return *handle = new int(++handles), 0; }
 EXPORT int cublasSetStream_v2(void* handle, void*) { return handle ? 0 : 1; }
 EXPORT int cublasGetProperty(int32_t which, int* value) { return *value = which == 0 ? 13 : which, 0; }
 
@@ -41,3 +124,19 @@ TRSM(S, float)
 TRSM(D, double)
 TRSM(C, std::complex<float>)
 TRSM(Z, std::complex<double>)
+
+#define BATCHED(LETTER, E)                                                                                                                           \
+  EXPORT int cublas##LETTER##getrfBatched(void*, int n, E* const* a, int lda, int* pivots, int* info, int count) {                                   \
+    return factor_all(n, a, lda, pivots, info, count);                                                                                               \
+  }                                                                                                                                                  \
+  EXPORT int cublas##LETTER##getrsBatched(void*, int32_t operation, int n, int columns, const E* const* a, int lda, const int* pivots, E* const* x,  \
+                                          int ldx, int* info, int count) {                                                                           \
+    return solve_all(operation, n, columns, a, lda, pivots, x, ldx, info, count);                                                                    \
+  }                                                                                                                                                  \
+  EXPORT int cublas##LETTER##getriBatched(void*, int n, const E* const* a, int lda, const int* pivots, E* const* c, int ldc, int* info, int count) { \
+    return invert_all(n, a, lda, pivots, c, ldc, info, count);                                                                                       \
+  }
+BATCHED(S, float)
+BATCHED(D, double)
+BATCHED(C, std::complex<float>)
+BATCHED(Z, std::complex<double>)

@@ -5,11 +5,11 @@
 #include <mutex>
 
 #include "packages/c10/csrc/abi/argand.h"
+#include "packages/c10/csrc/abi/devices.h"
 #include "packages/c10/csrc/device/cuda/driver.h"
 
 namespace argand::core::cuda {
 
-inline constexpr int kMaxDevices = 16;
 inline constexpr int kStreamsPerPriority = 32;
 inline constexpr int kPriorities = 8;
 
