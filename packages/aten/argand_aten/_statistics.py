@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from argand_aten._operators import ops
-from argand_c10 import Tensor, get_default_dtype, int32, int64
+from argand_c10 import Tensor, get_default_dtype, int8, int16, int32, int64, uint8
 from argand_c10 import bool as bool_
 from argand_c10.errors import require_tensors
 
 __all__ = ["gradient", "histogramdd", "unique", "unique_consecutive"]
 
 _range = range  # where an argument has that name
+_WHOLE = (int64, int32, int16, int8, uint8)
 
 
 def unique(
@@ -38,7 +39,16 @@ def unique(
     )
     x = _slices("unique", input, dim)
     if dim is None:
-        ordered, order = _ascending(x)
+        bounds = _bounds(x)
+        span = bounds[1] - bounds[0] if bounds else x.numel() * 4
+        if bounds and span < x.numel() * 4 and not return_inverse and not return_counts:
+            return _marked(x, *bounds)
+        # Whole numbers of a small range are sorted as narrower ones, in half the passes.
+        low = bounds[0] if bounds and x.dtype == int64 and span < 1 << 31 else None
+        keys = x if low is None else ops.to(x - low, int32)
+        ordered, order = ops.sort(keys, 0) if return_inverse else (ops._sorted_values(keys), keys)
+        if low is not None:
+            ordered = ops.to(ordered, int64) + low
     else:
         order = ops.arange(x.shape[0], dtype=int64, device=x.device)
         for column in range(x.shape[1] - 1, -1, -1):
@@ -87,15 +97,20 @@ def _slices(name: str, input: Tensor, dim: int | None) -> Tensor:
     return ops.flatten(x, 1) if x.ndim > 1 else ops.unsqueeze(x, 1)
 
 
-def _ascending(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Elements in order and where they were. A device sorts whole numbers of a small range as narrower ones, in half the passes."""
-    if x.dtype == int64 and x.device.type != "cpu" and x.numel() > 1 << 12:
-        low, high = ops.stack(ops.aminmax(x)).tolist()
-        if high - low < 1 << 31:
-            ordered, order = ops.sort(ops.to(x - low, int32), 0)
-            return ops.to(ordered, int64) + low, order
-    ordered, order = ops.sort(x, 0)
-    return ordered, order
+def _bounds(x: Tensor) -> tuple[int, int] | None:
+    """The least and the greatest of many whole numbers on a device, for which they are waited for."""
+    if x.dtype not in _WHOLE or x.device.type == "cpu" or x.numel() <= 1 << 12:
+        return None
+    low, high = ops.stack(ops.aminmax(x)).tolist()
+    return low, high
+
+
+def _marked(x: Tensor, low: int, high: int) -> Tensor:
+    """The distinct numbers of a small range, by a mark for each that occurs."""
+    marks = ops.zeros([high - low + 1], dtype=bool_, device=x.device)
+    places = ops.to(x, int64)
+    ops.scatter_(marks, 0, places - low if low else places, True)
+    return ops.to(ops.reshape(ops.nonzero(marks), [-1]) + low, x.dtype)
 
 
 def _runs(

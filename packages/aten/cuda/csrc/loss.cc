@@ -1,5 +1,6 @@
-// Negative log likelihood (argand_aten_cuda/kernels/loss.py). Reductions: 0 none, 1 mean, 2 sum.
+// Negative log likelihood and margins between classes (argand_aten_cuda/kernels/loss.py). Reductions: 0 none, 1 mean, 2 sum.
 #include "packages/aten/cuda/csrc/fused.h"
+#include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/creation.h"
 
@@ -66,6 +67,29 @@ Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Te
       kClasses, align);
   launch(k, grid(op, p.rows * cdiv(p.classes, kClasses)), address(grad), address(p.target), address(p.weight), address(total), address(out),
          static_cast<int32_t>(p.classes / align), ignore_index);
+  return out;
+}
+
+Tensor multi_margin(const Tensor& self, const Tensor& target, int64_t p, double margin) {
+  static Slot slots[kFloats][2][2][2];
+  const char* op = "multi_margin_loss";
+  if (self.dim() != 2 || target.dim() != 1 || target.size(0) != self.size(0) || target.dtype() != ARGAND_INT64)
+    fail(ARGAND_SHAPE_ERROR, "%s: got scores of shape %s and %s targets of shape %s, expected (N, C) and int64 targets (N)", op,
+         to_string(self.sizes()).c_str(), kDTypeName[target.dtype()], to_string(target.sizes()).c_str());
+  places::check_device(op, "target", target, self);
+  const int64_t rows = self.size(0), classes = self.size(1);
+  const Tensor x = classes > 1 && self.stride(1) != 1 ? ops::clone(self, 0) : self, places = aligned_dense(target);
+  const Tensor out = empty_on(x, {rows}, x.dtype());
+  if (rows == 0) return out;
+  const bool squared = p == 2, many = classes > 512;
+  const int64_t row_tile = many ? 1 : 16, block = many ? 2048 : 128;
+  const int64_t align = (reinterpret_cast<uintptr_t>(x->data) | static_cast<uintptr_t>(classes | x.stride(0))) % 16 == 0 ? 16 : 1;
+  const Kernel* k = slots[float_index(op, x.dtype())][squared][many][align == 16].get(
+      "multi_margin_rows;T=%s;SQUARED=%s;ROWS=%lld;BLOCK=%lld;ALIGN=%lld", kDTypeName[x.dtype()], squared ? "True" : "False",
+      static_cast<long long>(row_tile), static_cast<long long>(block), static_cast<long long>(align));
+  // The CPU's gather raises a RuntimeError: the complement asks for one.
+  launch(k, grid(op, cdiv(rows, row_tile)), address(x), address(places), address(out), error_record(x), operator_name(op), ~(classes << 6 | 1),
+         size32(op, rows), static_cast<int32_t>(size32(op, classes) / align), x.stride(0) / align, margin);
   return out;
 }
 

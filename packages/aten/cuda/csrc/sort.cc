@@ -115,7 +115,7 @@ KeyOrder key_order(int dtype, bool descending) {
   return {infinity, (is_unsigned ? sign : 0) ^ (descending ? -1 : 0)};
 }
 
-// Sorts each of `rows` rows of n elements by digits, into row-major values and indices.
+// Sorts each of `rows` rows of n elements by digits, into row-major values and, where they are defined, indices.
 void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
   const int64_t row_tiles = divide_up(n, kRadixTile);
   const int64_t steps = std::clamp<int64_t>(rows * row_tiles / kRadixPrograms, 1, std::min(kMostSteps, row_tiles)),
@@ -125,19 +125,21 @@ void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool d
   // Elements go back and forth between `spare` and `values`, indices between two places: from which and to which, programs find in `varying`.
   const Tensor varying = zeros({rows}, ARGAND_INT64, x.device());
   const auto room = [&](int dtype) { return empty({digits > 1 ? rows * n : 1}, dtype, x.device()); };
-  const Tensor spare = room(x.dtype()), from = room(ARGAND_INT32), to = room(ARGAND_INT32);
+  const Tensor spare = room(x.dtype()), from = indices ? room(ARGAND_INT32) : Tensor(), to = indices ? room(ARGAND_INT32) : Tensor();
+  const auto data = [](const Tensor& t) { return t ? t->data : nullptr; };
   const argand::cuda::Grid grid = programs(op, rows * tiles);
   const int32_t n_tiles = small(op, tiles), n_steps = static_cast<int32_t>(steps);
   const bool aligned = n % 16 == 0 && reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
   const std::string type = ";T=" + std::string(real_name(x.dtype())), order = std::string(";DESCENDING=") + flag(descending),
                     align = std::string(";ALIGNED=") + flag(aligned);
   static const auto* const scan = kernel("radix_offsets;BLOCK=1024");
-  const auto *count = kernel("radix_count" + type + order + align), *scatter = kernel("radix_scatter" + type + order + align);
+  const auto *count = kernel("radix_count" + type + order + align),
+             *scatter = kernel("radix_scatter" + type + order + align + ";INDICES=" + flag(indices.defined()));
   launch(kernel("radix_varying" + type + align), grid, varying->data, x->data, small(op, n), n_tiles, n_steps);
   for (int shift = 0; shift < 4 * digits; shift += 4) {
     launch(count, grid, counts->data, x->data, spare->data, values->data, varying->data, small(op, n), n_tiles, n_steps, shift);
     launch(scan, programs(op, rows * 16), offsets->data, counts->data, varying->data, n_tiles, shift);
-    launch(scatter, grid, values->data, indices->data, x->data, spare->data, from->data, to->data, offsets->data, varying->data, small(op, n),
+    launch(scatter, grid, values->data, data(indices), x->data, spare->data, data(from), data(to), offsets->data, varying->data, small(op, n),
            n_tiles, n_steps, shift);
   }
 }
@@ -271,6 +273,16 @@ std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending
     return out;
   };
   return {as_self(std::get<0>(found)), as_self(std::get<1>(found))};
+}
+
+Tensor sorted_values(const Tensor& self) {
+  const Below below;
+  const char* op = "sort";
+  check_ordered(op, self.dtype());
+  if (self.dim() != 1 || self.numel() <= kRegisters) return std::get<0>(sort(self, 0, false, std::nullopt));
+  const Tensor x = dense(self), values = empty(x.sizes(), x.dtype(), x.device());
+  radix_sort(op, x, 1, x.numel(), false, values, Tensor());
+  return values;
 }
 
 std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {

@@ -260,4 +260,30 @@ std::tuple<Tensor, Tensor> _order_statistic(const Tensor& self, int64_t dim, std
   return {ops::gather(ordered, dim, at), ops::gather(order, dim, at)};
 }
 
+// Two elements chosen, or a sort of other rows; a NaN is above all.
+std::tuple<Tensor, Tensor, Tensor, Tensor> quantile_neighbours(const Tensor& self, int64_t dim, double q) {
+  const int64_t d = builtins::wrap_dim(dim, self.dim()), n = self.dim() ? self.size(d) : 1;
+  if (self.numel() == 0 || self.dim() == 0)
+    fail(ARGAND_SHAPE_ERROR, "quantile: got shape %s, expected a dimension with elements", to_string(self.sizes()).c_str());
+  const double rank =
+      self.dtype() == ARGAND_FLOAT32 ? static_cast<double>(static_cast<float>(q) * static_cast<float>(n - 1)) : q * static_cast<double>(n - 1);
+  const int64_t low = std::clamp<int64_t>(static_cast<int64_t>(std::floor(rank)), 0, n - 1),
+                high = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(rank)), 0, n - 1);
+  using Pair = std::tuple<Tensor, Tensor>;
+  Pair last, below, above;
+  if (can_choose(self, d)) {
+    last = max_dim(self, d, true);
+    below = choose("quantile", self, d, Choice::kKth, low);
+    above = high == low ? below : choose("quantile", self, d, Choice::kKth, high);
+  } else {
+    const auto [ordered, order] = ops::sort(self, d);
+    const auto at = [&, &ordered = ordered, &order = order](int64_t k) { return Pair(ops::narrow(ordered, d, k, 1), ops::narrow(order, d, k, 1)); };
+    last = at(n - 1), below = at(low), above = at(high);
+  }
+  const Tensor missing = ops::isnan(std::get<0>(last));
+  const auto unless_missing = [&](const Tensor& known, const Tensor& t) { return ops::where(missing, known, t); };
+  return {unless_missing(std::get<0>(last), std::get<0>(below)), unless_missing(std::get<0>(last), std::get<0>(above)),
+          unless_missing(std::get<1>(last), std::get<1>(below)), unless_missing(std::get<1>(last), std::get<1>(above))};
+}
+
 }  // namespace argand::kernels::cuda

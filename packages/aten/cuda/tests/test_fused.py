@@ -233,3 +233,86 @@ def test_attention_to_no_keys_is_zero() -> None:
     out, lse = aten.attention(q, k, k, None, False, 0.5)
     assert not as_numpy(out).any()
     assert np.isneginf(as_numpy(lse)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(5, 7), (3, 16), (2, 2100), (2, 2048), (1, 1), (0, 4)])
+def test_multi_margin(shape: tuple[int, int], dtype: str) -> None:
+    x, target = tensor(*shape, dtype=dtype), indices(shape[0], limit=shape[1])
+    if x.numel() > 9:
+        x[1, 3] = np.nan  # counts nothing
+    for p, margin in ((1, 1.0), (2, 0.3)):
+        agree(
+            lambda x, t, p=p, m=margin: aten.ops._multi_margin(x, t, p, m),
+            x,
+            target,
+            tolerance=1e-5,
+        )
+    wide = tensor(shape[0], 2 * shape[1], dtype=dtype)
+    agree(lambda x, t: aten.ops._multi_margin(x[:, ::2], t, 1, 1.0), wide, target, tolerance=1e-5)
+    agree(
+        lambda x, t: aten.ops._multi_margin(x[:, : shape[1]], t, 1, 1.0),
+        wide,
+        target,
+        tolerance=1e-5,
+    )
+
+
+def test_multi_margin_names_a_target_that_is_no_class() -> None:
+    x, target = tensor(3, 4).to("cuda"), aten.tensor([0, 4, 1]).to("cuda")
+    loss = aten.ops._multi_margin(x, target, 1, 1.0)
+    with pytest.raises(
+        RuntimeError,
+        match="multi_margin_loss: index 4 is out of bounds for dimension 1 with size 4",
+    ):
+        loss.to("cpu")
+
+
+def _lengths(*n: int) -> Any:
+    return aten.tensor(np.array(n, "int64"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    ("targets", "inputs", "lengths"),
+    [((3, 4), (9, 6, 0), (4, 2, 0)), ((3, 4), (9, 2, 1), (3, 4, 0)), ((7,), (9, 8, 5), (4, 0, 3)), ((3, 0), (9, 0, 4), (0, 0, 0)), ((3, 20), (9, 9, 9), (3, 4, 4))],
+)  # fmt: skip
+def test_ctc_loss(
+    targets: tuple[int, ...], inputs: tuple[int, ...], lengths: tuple[int, ...], dtype: str
+) -> None:
+    """Targets in rows and in one, repeated labels, none, and too many for the steps."""
+    x = aten.log_softmax(tensor(9, 3, 5), -1).to(getattr(c10, dtype))
+    labels = indices(*targets, limit=3) + 1
+    grad = tensor(3, dtype=dtype)
+    for zero in (False, True):
+        agree(
+            lambda *a, z=zero: aten.ops._ctc_loss(*a, 0, z),
+            x,
+            labels,
+            _lengths(*inputs),
+            _lengths(*lengths),
+        )
+        agree(
+            lambda *a, z=zero: aten.ops._ctc_loss_backward(*a, 0, z),
+            grad,
+            x,
+            labels,
+            _lengths(*inputs),
+            _lengths(*lengths),
+        )
+
+
+@pytest.mark.parametrize(
+    ("label", "inputs", "lengths", "message"),
+    [(5, 4, 2, "index 5 is out of bounds for dimension 2 with size 5"), (1, 6, 2, "index 6 is out of bounds for dimension 0 with size 6"),
+     (1, 4, 3, "index 3 is out of bounds for dimension 1 with size 3")],
+)  # fmt: skip
+def test_ctc_loss_names_what_is_out_of_range(
+    label: int, inputs: int, lengths: int, message: str
+) -> None:
+    x = aten.log_softmax(tensor(5, 1, 5), -1).to("cuda")
+    loss = aten.ops._ctc_loss(
+        x, aten.tensor([[1, label]]).to("cuda"), _lengths(inputs).to("cuda"), _lengths(lengths).to("cuda"), 0, False
+    )  # fmt: skip
+    with pytest.raises((IndexError, RuntimeError), match="ctc_loss: " + message):
+        loss.to("cpu")

@@ -148,7 +148,7 @@ def test_programs_of_several_tiles() -> None:
         run(radix.radix_offsets, (16 * rows,), offsets, counts, varying, tiles, shift, BLOCK=16)
         run(
             radix.radix_scatter, grid, values, indices, x, spare, places, turned, offsets, varying, n, tiles, steps, shift,
-            DESCENDING=False, ALIGNED=False,
+            DESCENDING=False, ALIGNED=False, INDICES=True,
         )  # fmt: skip
     np.testing.assert_array_equal(indices, np.argsort(x, axis=1, kind="stable"))
     np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))
@@ -181,6 +181,27 @@ def test_distinct_whole_numbers(step: int) -> None:
         assert a.dtype == b.dtype and a.to("cpu").tolist() == b.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int32", "int8", "uint8", "uint16"])
+def test_distinct_elements_alone(dtype: str) -> None:
+    """Without indices: whole numbers of a small range are marked, others' keys sorted."""
+    x = aten.tensor(np.random.default_rng(5).integers(0 if dtype[0] == "u" else -90, 120, 4200)).to(
+        getattr(c10, dtype)
+    )
+    if x.dtype.is_floating_point:
+        x = x * 1.0107
+        x[7] = -0.0
+        x[9::500] = np.nan
+    emulated.launches.clear()
+    same(lambda t: (aten.unique(t),), x)
+    sorts = [n for n in emulated.launches if n.startswith("radix_scatter")]
+    assert bool(sorts) == (dtype in ("float32", "uint16")) and all(
+        "INDICES=False" in n for n in sorts
+    )
+    same(lambda t: aten.unique(t, return_counts=True), x)
+    if dtype == "int64":
+        same(lambda t: (aten.unique(t * (1 << 40)),), x)
+
+
 @pytest.mark.parametrize(
     "dtype", ["float32", "float64", "bfloat16", "int64", "int32", "uint8", "uint32", "bool"]
 )
@@ -203,3 +224,24 @@ def test_running_extremes(dtype: str) -> None:
             x.view(-1)[::13] = -0.0
         for f in (aten.cummax, aten.cummin):
             same(lambda t, f=f, dim=dim: f(t, dim), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quantiles_of_one_number(dtype: str) -> None:
+    """By choosing two elements of each row, or from sorted rows; NaN where there is one."""
+    x = aten.tensor(RNG.standard_normal((4, 30)).astype(dtype))
+    x[1, 5] = np.nan
+    for q, how in (
+        (0.3, "linear"),
+        (0.1, "lower"),
+        (0.73, "higher"),
+        (0.5, "midpoint"),
+        (1.0, "nearest"),
+    ):
+        same(lambda t, q=q, how=how: [aten.quantile(t, q, 1, interpolation=how)], x)
+    for shape, dim in (((30, 3), 0), ((7,), None), ((), None), ((1,), 0)):
+        x = aten.tensor(RNG.standard_normal(shape).astype(dtype))
+        for keepdim in (False, True):
+            same(lambda t, dim=dim, k=keepdim: [aten.quantile(t, 0.4, dim, k)], x)
+    if dtype == "float64":  # of rows that no program holds
+        same(lambda t: [aten.quantile(t, 0.4, 0)], aten.tensor(RNG.standard_normal(2100)))

@@ -582,13 +582,8 @@ def multi_margin_loss(
     _check_rows("multi_margin_loss", input, target, target.dim() < 2)
     classes = input.shape[-1] if input.dim() else 1
     (input,) = _wide("multi_margin_loss", input=input)
-    input = input.reshape(-1, classes)
-    place = target.reshape(-1, 1)
-    excess = margin - aten.gather(input, -1, place) + input
-    excess = _positive(excess.scatter_(-1, place, 0.0))  # the target's own counts nothing
-    if p == 2:
-        excess = excess * excess
-    loss = aten.sum(excess, -1) / classes
+    rows = aten.ops._multi_margin(input.reshape(-1, classes), target.reshape(-1), p, margin)
+    loss = rows / classes
     if weight is not None:
         loss = loss * aten.index_select(weight, 0, target.reshape(-1))
     return _reduce("multi_margin_loss", loss if number else loss.reshape(target.shape), reduction)

@@ -1,4 +1,4 @@
-"""Negative log likelihood over (row, class). REDUCTION: 0 none, 1 mean, 2 sum. Targets are int64."""
+"""Negative log likelihood over (row, class), and margins between classes. REDUCTION: 0 none, 1 mean, 2 sum. Targets are int64."""
 
 import triton
 import triton.language as tl
@@ -77,6 +77,36 @@ def nll_loss_backward(
     )
 
 
+@triton.jit
+def multi_margin_rows(
+    x, target, out, error, op, info, rows, classes, step, margin,
+    SQUARED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    """Of rows `step` elements one behind the other, the sums over other classes of max(0, margin - score of target + score), or of its squares.
+
+    `classes` and `step` are in units of ALIGN (16: rows are aligned).
+    """
+    classes = classes * ALIGN
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    here = row < rows
+    c = tl.load(target + row, mask=here, other=0)
+    good = here & (c >= 0) & (c < classes)
+    report(c, here & ~good, error, op, info)
+    x += (row * (step * ALIGN))[:, None]
+    lane = tl.arange(0, BLOCK)[None, :]
+    own = widen(tl.load(x + c[:, None], mask=good[:, None], other=0.0))
+    short = margin.to(own.dtype) - own
+    sums = tl.zeros([ROWS, BLOCK], own.dtype)
+    for start in range(0, classes, BLOCK):
+        column = start + lane
+        excess = short + widen(
+            tl.load(x + column, mask=here[:, None] & (column < classes), other=0.0)
+        )
+        counted = (excess > 0) & (column != c[:, None]) & (column < classes)
+        sums += tl.where(counted, excess * excess if SQUARED else excess, 0.0)
+    tl.store(out + row, tl.sum(sums, 1).to(out.dtype.element_ty), mask=here)
+
+
 _T = {"T": ["float32", "bfloat16", "float16", "float64"], "A": ["float32", "float64"]}
 _USUAL = {"A": ["float32"]}
 _FLAGS = {"REDUCTION": [0, 1, 2], "HAS_W": [0, 1]}
@@ -94,5 +124,10 @@ KERNELS = [
     Kernel(
         nll_loss_backward, {"grad": "*T", "target": "*i64", "weight": "*A", "total": "*T", "dx": "*T", "classes": "i32", "ignore": "i64"},
         _T, {**_FLAGS, "BLOCK": [2048], "ALIGN": [1, 16]}, _USUAL, divisible=("dx",),
+    ),
+    Kernel(
+        multi_margin_rows, {"x": "*T", "target": "*i64", "out": "*T", **_REPORT, "rows": "i32", "classes": "i32", "step": "i64", "margin": "fp64"},
+        {"T": _T["T"]}, {"SQUARED": [False, True], "ROWS": [1, 16], "BLOCK": [2048, 128], "ALIGN": [1, 16]}, {"T": ["float32"]},
+        divisible=lambda v: ("x",) if v["ALIGN"] == 16 else (), wheel=lambda v: v["ROWS"] * v["BLOCK"] == 2048 and not v["SQUARED"],
     ),
 ]  # fmt: skip

@@ -155,9 +155,10 @@ def radix_offsets(offsets, counts, varying, tiles, shift, BLOCK: tl.constexpr):
 
 @triton.jit
 def radix_scatter(
-    values, indices, x, spare, places, turned, offsets, varying, n, tiles, steps, shift, DESCENDING: tl.constexpr, ALIGNED: tl.constexpr
+    values, indices, x, spare, places, turned, offsets, varying, n, tiles, steps, shift,
+    DESCENDING: tl.constexpr, ALIGNED: tl.constexpr, INDICES: tl.constexpr,
 ):  # fmt: skip
-    """Moves each element and its index to its place by the digit: the last pass to `values` and `indices`, the first from `x`, whose indices are places."""
+    """Moves each element and, if INDICES, its index to its place by the digit: the last pass to `values` and `indices`, the first from `x`, whose indices are places."""
     row = tl.program_id(0) // tiles
     tile = tl.program_id(0) % tiles
     moves, earlier, later = _passes(tl.load(varying + row), shift)
@@ -184,8 +185,9 @@ def radix_scatter(
         for s in range(tile * steps, (tile + 1) * steps):
             at, live = _tile(s * TILE, n)
             value, digit, ones = _ones(source, at, live, shift, DESCENDING)
-            index = tl.load(previous + base + at, mask=live & (is_first == 0), other=0)
-            index = tl.where(is_first, at, index)
+            if INDICES:
+                index = tl.load(previous + base + at, mask=live & (is_first == 0), other=0)
+                index = tl.where(is_first, at, index)
             upto = tl.cumsum(ones, 1)
             line = tl.sum(ones, 1)
             l0 = line & FIELDS
@@ -200,8 +202,9 @@ def radix_scatter(
             before = _counter(digit, b0, b1, b2, b3) + among.to(tl.int32)
             to = base + tl.load(offsets + digit) + before
             tl.store(to_values + to, value, mask=live)
-            tl.store(indices + to, index.to(tl.int64), mask=live & is_last)
-            tl.store(to_places + to, index, mask=live & (is_last == 0))
+            if INDICES:
+                tl.store(indices + to, index.to(tl.int64), mask=live & is_last)
+                tl.store(to_places + to, index, mask=live & (is_last == 0))
             c0 += tl.sum(l0, 0)
             c1 += tl.sum(l1, 0)
             c2 += tl.sum(l2, 0)
@@ -261,7 +264,7 @@ KERNELS = [
             **_WALK,
         },
         types={"T": REAL},
-        constants=_ORDER,
+        constants={**_ORDER, "INDICES": [True, False]},
         default=_DEFAULT,
         num_warps=2,
         divisible=lambda v: (
