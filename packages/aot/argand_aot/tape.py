@@ -417,5 +417,6 @@ def _relative_steps(view: Value) -> tuple[ViewStep, ...]:
 
 def _flowing(rule: Any, which: int, n: int) -> Sequence[int]:
     """The arguments (0) that a rule has gradients for, or the results (1) that gradients flow in from; all without a rule."""
-    found: Sequence[int] = range(n) if rule is None else rule.differentiable[which]
+    mark = getattr(rule, "differentiable", None)  # operators that refuse gradients have none
+    found: Sequence[int] = range(n) if mark is None else mark[which]
     return found

@@ -41,7 +41,7 @@ def numbers(a: Any, b: Any) -> Any:
         257
     )
     scaled = torch.sub(scaled, b, alpha=1.3456)
-    return scaled - 0.3 / (b.abs() + 0.1) + torch.tensor(1.1) * (a // 0.77)
+    return scaled - 0.3 / (b.abs() + 0.1) + torch.tensor(1.1) * a.div(0.77, rounding_mode="floor")
 
 
 FUNCTIONS = [arithmetic, activation, transcendental, selection, numbers]

@@ -68,9 +68,7 @@ class Spec:
         self.operand_places = tuple(
             i for i, a in enumerate(s.arguments) if a.type in ("Tensor", "Operand")
         )
-        self.differentiable = bool(derived) or (
-            self.inplace and (functional is None or functional.differentiable)
-        )
+        self.differentiable = bool(derived) or self.inplace
         mark = getattr(functional.derivative if functional else None, "differentiable", None)
         self.arg_mask = None if mark is None else frozenset(mark[0])
         self.result_mask = None if mark is None or self.inplace else frozenset(mark[1])

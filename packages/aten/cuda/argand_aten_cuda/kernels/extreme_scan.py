@@ -5,6 +5,9 @@ cut into pieces: `extremes_of_pieces` finds each piece's, and each program of `l
 ALIGNED: addresses and n are multiples of 16.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import triton
 import triton.language as tl
 
@@ -127,7 +130,7 @@ def _aligned(v: Variant) -> tuple[str, ...]:
 
 
 _WALK = {"rows": "i64", "n": "i32", "outer": "i64", "inner": "i64", "piece": "i32", "pieces": "i32"}
-_CONSTANTS = {
+_CONSTANTS: dict[str, Sequence[Any]] = {
     "SMALLEST": [False, True],
     "BR": [1, 16, 64],
     "BN": [2048, 64, 32],
