@@ -24,9 +24,8 @@ def namespace_of(op: Operator) -> str:
 
 def overload_name_of(op: Operator) -> str:
     """PyTorch's name of an overload, "default" for the one without; the first of several that are one here, if it was not asked for by name."""
-    shown: str | None = op.shown
-    if shown:
-        return shown.rpartition(".")[2]
+    if op.shown:
+        return op.shown.rpartition(".")[2]
     packet = packet_of(op)
     for name in rules.overload_names(packet):
         if rules.named_overload(packet, name) == op:
