@@ -25,7 +25,6 @@ Library load() {
     file.find(l.trsm[i], (of + "trsm_v2").c_str());
     file.find(l.getrf_batched[i], (of + "getrfBatched").c_str());
     file.find(l.getrs_batched[i], (of + "getrsBatched").c_str());
-    file.find(l.getri_batched[i], (of + "getriBatched").c_str());
   }
   return l;
 }

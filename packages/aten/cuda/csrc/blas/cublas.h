@@ -18,11 +18,10 @@ using Handle = void*;
 using Trsm = int(Handle, int32_t side, int32_t fill, int32_t operation, int32_t diagonal, int m, int n, const void* alpha, const void* t, int ldt,
                  void* b, int ldb);
 // Of `count` square matrices, which addresses on the device tell, column by column; no pivots: rows stay where they are. `info` of getrs is one
-// number on the host, others are the matrices' on the device.
+// number on the host, of getrf the matrices' on the device.
 using GetrfBatched = int(Handle, int n, void* const* a, int lda, int* pivots, int* info, int count);
 using GetrsBatched = int(Handle, int32_t operation, int n, int columns, const void* const* a, int lda, const int* pivots, void* const* b, int ldb,
                          int* info, int count);
-using GetriBatched = int(Handle, int n, const void* const* a, int lda, const int* pivots, void* const* c, int ldc, int* info, int count);
 
 // All functions return a status, 0 for success.
 struct Library {
@@ -33,7 +32,6 @@ struct Library {
   Trsm* trsm[4];
   GetrfBatched* getrf_batched[4];
   GetrsBatched* getrs_batched[4];
-  GetriBatched* getri_batched[4];
 };
 
 // Opened at the first call; throws NotImplementedError where there is none.

@@ -20,6 +20,7 @@ namespace solver = argand::cuda::solver;
 
 constexpr int64_t kRowsPerMatrix = 32;  // the CPU's cores take a matrix each
 constexpr int64_t kMostRows = 512;      // of matrices that one call of cuBLAS factors; larger ones fill the device one by one
+constexpr int64_t kSmallRows = 256;     // ... where they are few: those that are larger take cuSOLVER less time, one by one
 
 int type_index(const char* op, int dtype) {
   switch (dtype) {
@@ -121,7 +122,7 @@ class Batched {
  public:
   static bool takes(const Tensor& t) {
     return t.numel() && count_of(t) > 1 && count_of(t) <= std::numeric_limits<int32_t>::max() && t.size(-2) == t.size(-1) &&
-           t.size(-1) <= kMostRows && (is_floating(t.dtype()) || is_complex(t.dtype()));
+           t.size(-1) <= (large::takes(t) ? kSmallRows : kMostRows) && (is_floating(t.dtype()) || is_complex(t.dtype()));
   }
   Batched(const char* op, const Tensor& matrices)
       : l(blas::library()),
@@ -233,17 +234,8 @@ Tensor lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Te
 }
 
 Tensor inverse(const char* op, const Factors& f) {
-  if (!Batched::takes(f.lu)) {
-    const Tensor ones = ops::eye(f.lu.size(-1), std::nullopt, f.lu.dtype(), f.lu.device());
-    return lu_solve(op, f.lu, f.pivots, ops::expand(ones, f.lu.sizes()), true, false);
-  }
-  const Batched b(op, f.lu);
-  const Tensor out = column_major(f.lu.sizes(), f.lu), info = empty_on(f.lu, {b.count}, ARGAND_INT32), from = Batched::addresses(f.lu),
-               to = Batched::addresses(out);
-  argand::cuda::lt::check_status(op, "cublasgetriBatched",
-                                 b.l.getri_batched[b.type](b.handle, b.n, Batched::table(from), b.n, f.pivots.data<int32_t>(), Batched::table(to),
-                                                           b.n, info.data<int32_t>(), b.count));
-  return out;
+  const Tensor ones = ops::eye(f.lu.size(-1), std::nullopt, f.lu.dtype(), f.lu.device());
+  return lu_solve(op, f.lu, f.pivots, ops::expand(ones, f.lu.sizes()), true, false);
 }
 
 Tensor solve_triangular(const char* op, const Tensor& t, const Tensor& b, bool upper, bool left, bool unit) {

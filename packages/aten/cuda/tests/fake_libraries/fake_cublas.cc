@@ -92,18 +92,6 @@ int solve_all(int32_t operation, int n, int columns, const E* const* a, int lda,
     for (int j = 0; j < columns; j++) solve(operation, n, a[b], lda, pivots + b * n, x[b] + j * ldx);
   return *info = 0;
 }
-template <class E>
-int invert_all(int n, const E* const* a, int lda, const int* pivots, E* const* c, int ldc, int* info, int count) {
-  if (n < 0 || lda < std::max(n, 1) || ldc < std::max(n, 1) || count < 0) return kInvalid;
-  for (int b = 0; b < count; b++) {
-    for (int j = 0; j < n; j++) {
-      for (int i = 0; i < n; i++) c[b][j * ldc + i] = E(i == j);
-      solve(0, n, a[b], lda, pivots + b * n, c[b] + j * ldc);
-    }
-    info[b] = 0;
-  }
-  return 0;
-}
 
 std::atomic<int> handles{0};
 
@@ -132,9 +120,6 @@ TRSM(Z, std::complex<double>)
   EXPORT int cublas##LETTER##getrsBatched(void*, int32_t operation, int n, int columns, const E* const* a, int lda, const int* pivots, E* const* x,  \
                                           int ldx, int* info, int count) {                                                                           \
     return solve_all(operation, n, columns, a, lda, pivots, x, ldx, info, count);                                                                    \
-  }                                                                                                                                                  \
-  EXPORT int cublas##LETTER##getriBatched(void*, int n, const E* const* a, int lda, const int* pivots, E* const* c, int ldc, int* info, int count) { \
-    return invert_all(n, a, lda, pivots, c, ldc, info, count);                                                                                       \
   }
 BATCHED(S, float)
 BATCHED(D, double)
