@@ -115,6 +115,7 @@ class Tracer(Operations, Lookups, Wrapping):
         self.global_stores: dict[tuple[int, str], tuple[Any, Variable]] = {}
         self.tensors: dict[FakeTensor, TensorVariable] = {}
         self.changed: dict[int, Variable] = {}
+        self.proxied: list[Any] = []  # mappings that a mappingproxy from outside shows
         self.changes = 0
         self.births: dict[int, int] = {}
         self.inlined: dict[types.CodeType, FunctionVariable] = {}
@@ -315,6 +316,8 @@ class Tracer(Operations, Lookups, Wrapping):
         if self.unchangeable is not None and (before or id(variable) in self.unchangeable):
             raise break_trace("branches", f"a branch changes {variable.describe()}")
         if before:
+            if any(self.is_state(variable, mapping) for mapping in self.proxied):
+                unknown(f"a change of {variable.describe()}, which a mappingproxy shows")
             self.changed[id(variable)] = variable
             self.changes += 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import gc
 import inspect
 import re
 import sys
@@ -20,7 +21,7 @@ from argand_dynamo._C import is_constant
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.regular_expressions import expression_result, wrap_pattern
 from argand_dynamo.tracer_state import TracerState
-from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
+from argand_dynamo.variables.base import MISSING, LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.caches import CACHED_FUNCTION, CachedFunctionVariable
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
@@ -232,12 +233,22 @@ class Wrapping(TracerState):
             *source,
             ("attr", "copy"),
             ("call", ((), ())),
-        )  # there is no way to the mapping itself
+        )  # no path leads to the mapping itself
         copied = value.copy()
         if type(copied) not in _DICTS:
             unknown("a mappingproxy of another mapping than a dict")
         self.keep.append(copied)
+        (mapping,) = gc.get_referents(value)
+        if any(self.is_state(variable, mapping) for variable in self.tx.changed.values()):
+            unknown("a mappingproxy of what the trace has changed")
+        self.tx.proxied.append(mapping)
         return MappingProxyVariable(self._wrap_dict(copied, held), value, source)
+
+    def is_state(self, variable: Variable, mapping: Any) -> bool:
+        """Whether a mapping from outside is the variable's object, or its `__dict__`."""
+        real = variable.real_object()
+        known = self.known.get(id(mapping)) is variable
+        return known or (real is not MISSING and getattr(real, "__dict__", None) is mapping)
 
     def _wrap_set(self, value: Any, source: Source) -> Variable:
         if not all(type(item) in PLAIN_KEYS for item in value):

@@ -373,6 +373,30 @@ def test_mapping_proxies() -> None:
     assert found == [3, 7, 8]
 
 
+def test_mapping_proxies_of_what_changes() -> None:
+    table, holder = {"a": 1}, types.SimpleNamespace(a=1)
+    shown, fields = types.MappingProxyType(table), types.MappingProxyType(vars(holder))
+
+    def before(x: Any) -> Any:
+        table["b"] = 2
+        holder.a = 5
+        return x * len(shown) + fields["a"]
+
+    def between(x: Any) -> Any:
+        n = len(shown) + fields["a"]
+        table["b"] = 2
+        holder.a = 5
+        return x * n + len(shown) + fields["a"]
+
+    for f in (before, between):
+        results = []
+        for call in (f, dynamo.compile(f, backend="eager")):
+            table.pop("b", None)
+            holder.a = 1
+            results.append([call(torch.ones(1)).item() for _ in range(2)])
+        assert results[0] == results[1]
+
+
 def test_views_of_ordered_dicts() -> None:
     def f(x: Any) -> Any:
         d = OrderedDict(a=1, b=2)

@@ -254,8 +254,22 @@ def test_values_of_arrays_that_change() -> None:
 def test_products_of_symbolic_sizes() -> None:
     def f(x: Any) -> Any:
         n = np.prod(x.shape)
-        kinds = type(n), type(3 * n), type(x.shape[0] + n), type(int(n)), isinstance(n, int)
-        return x.reshape(n) * n, 2 * n + x.shape[0], n, x.reshape(int(n)), torch.zeros(n - 1), kinds
+        kinds = (
+            type(n),
+            type(3 * n),
+            type(x.shape[0] + n),
+            type(int(n)),
+            isinstance(n, int),
+            type(-n),
+        )
+        return (
+            x.reshape(n) * n,
+            2 * n + x.shape[0],
+            -n,
+            x.reshape(int(n)),
+            torch.zeros(n - 1),
+            kinds,
+        )
 
     calls = [(torch.ones(n, 3),) for n in (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)]
     assert run(f, *calls, fullgraph=True).recompiles == 1

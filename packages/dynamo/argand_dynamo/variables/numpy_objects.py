@@ -210,6 +210,11 @@ class SymbolicNumpyInt(SymIntVariable):
         a, b = (other.value, self.value) if reflected else (self.value, other.value)  # type: ignore[attr-defined]
         return SymbolicNumpyInt(getattr(operator, operation)(a, b))
 
+    def unary(self, tx: Tracer, operation: str) -> Variable:
+        return (
+            SymbolicNumpyInt(0 - self.value) if operation == "neg" else super().unary(tx, operation)
+        )
+
 
 def _product(tx: Tracer, args: list[Variable]) -> Variable | None:
     """numpy.prod(sizes) of which some are symbolic; None for others."""
