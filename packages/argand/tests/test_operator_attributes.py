@@ -83,3 +83,23 @@ def test_dispatch_modes_see_calls_and_take_them_over():
     assert aten.mm.default in log.seen  # in backward
     assert len(log.seen) == len([op for op in log.seen if op._schema.name.startswith("aten::")])
     assert torch.exp(x.detach() * 0).tolist() == [[1, 1], [1, 1]]
+
+
+def test_dispatch_modes_see_calls_of_compiled_functions():
+    class Log(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(func)
+            return args[0] * 0 if func == aten.exp.default else func(*args, **(kwargs or {}))
+
+    f = torch.compile(lambda x: torch.exp(x) + 1)
+    x = torch.ones(2)
+    plain = f(x)
+    for _ in range(2):
+        with Log() as log:
+            assert f(x).tolist() == [1, 1]
+        assert log.seen == [aten.exp.default, aten.add.Tensor]
+        assert torch.equal(f(x), plain)

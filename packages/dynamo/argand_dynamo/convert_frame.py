@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from argand_autograd._C import _has_saved_tensor_hooks as has_saved_tensor_hooks
-from argand_c10 import Module, metrics
+from argand_c10 import Module, current_modes, metrics
 from argand_c10.collection import gc_paused
 from argand_c10.fork import renew_in_child
 from argand_c10.records import Record, emit
@@ -188,7 +188,9 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
     settings: Settings = compiled.settings  # type: ignore[attr-defined]
     function: Any = compiled.__wrapped__
     values = compiled.bind(args, kwargs)
-    if values is None:
+    if (
+        values is None or current_modes()
+    ):  # dispatch modes see every call; guards keep them from what is compiled
         return None
     with _lock, gc_paused():
         prepare_packages()
