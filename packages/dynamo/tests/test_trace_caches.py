@@ -226,6 +226,22 @@ def test_caches_of_symbolic_sizes_that_read_state() -> None:
     assert equal(*results)
 
 
+HOLDER = types.SimpleNamespace(scale=2.0)
+
+
+def test_caches_of_symbolic_sizes_that_read_attributes_of_globals() -> None:
+    results = []
+    for compiled in (False, True):
+        scaled = functools.cache(lambda n: n * HOLDER.scale)
+        f = lambda x, scaled=scaled: x * scaled(x.shape[0])  # noqa: E731
+        call: Any = dynamo.compile(f, backend="eager") if compiled else f
+        found = []
+        for n, HOLDER.scale in ((2, 2.0), (3, 2.0), (4, 2.0), (4, 5.0), (5, 5.0), (3, 7.0)):
+            found.append(call(torch.ones(n)))
+        results.append(found)
+    assert equal(*results)
+
+
 def test_caches_after_changes_are_traced() -> None:
     state = [1]
 

@@ -188,10 +188,15 @@ class CachedFunctionVariable(ExistingObject):
 def _check_state(guards: list[Any], given: list[Source], name: str) -> None:
     """A cache keeps results of objects as they were: break where entries and attributes are read, but for those of arguments."""
     for source, kind, _ in guards:
-        state = len(source) > 2 and source[-1][0] in ("item", "dict_item", "instance_dict")
-        if kind in ("LEN", "DICT_KEYS") or (kind == "EQUALS" and state):
+        if kind in ("LEN", "DICT_KEYS") or (kind == "EQUALS" and _is_state(source)):
             if not any(source[: len(path)] == path for path in given):
                 unknown(f"a call of {name}, which reads what may change")
+
+
+def _is_state(source: Source) -> bool:
+    """Whether an entry or attribute is read, but for what a module defines."""
+    defined = len(source) == 2 and source[0][0] == "module"
+    return not defined and source[-1][0] in ("item", "dict_item", "instance_dict")
 
 
 def _check_hashable(tx: Tracer, variable: Variable) -> None:
