@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -706,6 +708,13 @@ def test_overloads_are_objects_of_their_own():
     )
     assert "Scalar other" in str(aten.add.Scalar._schema)
     assert not hasattr(aten.add, "nothing")
+
+
+def test_overloads_are_pickled_by_their_names():
+    aten = torch.ops.aten
+    for op in (aten.add.Scalar, aten.add.Tensor, aten.mm.default, aten.max.dim, aten.add):
+        copy = pickle.loads(pickle.dumps(op))
+        assert copy is op and copy.shown == op.shown
 
 
 def test_overloads_are_equal_to_what_graphs_hold():

@@ -391,6 +391,14 @@ static PyObject* get_result_types(PyObject* self, void*) {
 
 static PyObject* operator_same(PyObject* self, PyObject*) { return Py_NewRef(self); }
 static PyObject* operator_reduce(PyObject* self, PyObject*) {
+  if (PyObject* shown = operator_of(self)->shown) {  // that attribute of the operator with all overloads
+    const char *text = PyUnicode_AsUTF8(shown), *name = operator_of(self)->binding->name;
+    Ref packet(text ? PyUnicode_FromStringAndSize(name, static_cast<Py_ssize_t>(std::strcspn(name, "."))) : nullptr);
+    PyObject* const op = packet ? PyDict_GetItemWithError(by_name, packet.get()) : nullptr;
+    PyObject* const get = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
+    if (op && get) return Py_BuildValue("O(Os)", get, op, std::strrchr(text, '.') + 1);
+    if (PyErr_Occurred()) return nullptr;
+  }
   Ref module(PyImport_ImportModule("argand_c10._C"));
   if (!module) return nullptr;
   Ref find(PyObject_GetAttrString(module.get(), "_operator_by_name"));
