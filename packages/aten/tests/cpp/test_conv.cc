@@ -156,6 +156,19 @@ void empties_and_masks() {
   for (int64_t i = 0; i < 4; i++) CHECK(at(db, i) == 0);
 }
 
+// What is not finite reaches the taps that read it, no others: not those that find it between two rows of pixels.
+void only_taps_that_read_it() {
+  for (double special : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    for (int64_t out : {1, 5}) {
+      const Tensor x = real_tensor({2, 1, 4, 6}, ARGAND_FLOAT32), w = real_tensor({out, 1, 2, 3}, ARGAND_FLOAT32),
+                   grad = real_tensor({2, out, 3, 4}, ARGAND_FLOAT32);
+      for (int64_t i = 0; i < grad.numel(); i++) grad.data<float>()[i] = 1;
+      x.data<float>()[24 + 6] = static_cast<float>(special);  // the first pixel of a row
+      const Tensor dw = std::get<1>(cpu::convolution_backward(grad, x, w, {1, 1}, {0, 0}, {1, 1}, 1, {0, 1, 0}));
+      for (int64_t i = 0; i < dw.numel(); i++) CHECK(std::isfinite(dw.data<float>()[i]) == (i % 3 > 0));
+    }
+}
+
 void errors() {
   const Tensor x = real_tensor({1, 3, 4, 4}, ARGAND_FLOAT32), w = real_tensor({2, 4, 3, 3}, ARGAND_FLOAT32),
                v = real_tensor({2, 3, 5, 5}, ARGAND_FLOAT32);
@@ -171,6 +184,7 @@ void tests() {
   RUN(cases);
   RUN(one_dimension);
   RUN(empties_and_masks);
+  RUN(only_taps_that_read_it);
   RUN(errors);
 }
 }  // namespace

@@ -2,6 +2,7 @@
 // [tap][channel].
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "packages/aten/csrc/kernels/cpu/cast.h"
@@ -101,7 +102,11 @@ class WeightGradient {
                                0);
               const E* from = source + layer_of(z) * planes.per_layer;
               for (int64_t q = first_tap(z); q < last_tap(z); q++) {
-                kernels.dots(1, 1, length, grad, length, from + offsets[static_cast<size_t>(q)], length, nullptr, false, part, 1);
+                const E* const at = from + offsets[static_cast<size_t>(q)];
+                kernels.dots(1, 1, length, grad, length, at, length, nullptr, false, part, 1);
+                if (!std::isfinite(part[0]))  // perhaps by what lies between the rows alone
+                  for (int64_t y = 0; y < g.oh; y++)
+                    kernels.dots(1, 1, g.ow, grad + y * planes.width, length, at + y * planes.width, length, nullptr, y > 0, part, 1);
                 sum[q] += part[0];
               }
             }
