@@ -445,3 +445,16 @@ def test_dot_products_with_conjugates(dtype):
             x, y = from_numpy(x), from_numpy(y)
             expected = torch.dot(torch.conj_physical(x.contiguous()), y.contiguous())
             assert torch.vdot(x, y).equal(expected)
+
+
+@pytest.mark.parametrize("name", ["_grid_sample_2d_backward", "_grid_sample_backward"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_places_of_nearest_elements_have_no_gradients(name, padding):
+    """Whatever the elements are."""
+    x = np.full((1, 2, 3, 4), np.nan, "float32")
+    x[0, 1] = np.inf
+    grid = from_numpy(RNG.uniform(-1.2, 1.2, (1, 5, 2, 2)).astype("float32"))
+    grad = torch.ones((1, 2, 5, 2))
+    f = getattr(ops, name)
+    _, by_place = f(grad, from_numpy(x), grid, "nearest", padding, False, [True, True])
+    same(by_place, np.zeros((1, 5, 2, 2)))

@@ -58,7 +58,8 @@ Tensor sample(const GridLoops<E>& loops, int dtype, const Tensor& input, const T
   return to_dtype(out, input.dtype());
 }
 
-// An image's channels are cut into parts, each with gradients of the places of its own, that are added up in their order.
+// An image's channels are cut into parts, each with gradients of the places of its own, that are added up in their order. Those of the nearest
+// elements' places are zero, whatever the elements are.
 template <class E>
 std::tuple<Tensor, Tensor> gradients(const GridLoops<E>& loops, int dtype, const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                      const Mode& m, IntList output_mask) {
@@ -79,7 +80,7 @@ std::tuple<Tensor, Tensor> gradients(const GridLoops<E>& loops, int dtype, const
         std::fill_n(gx, kGridBlock, E(0)), std::fill_n(gy, kGridBlock, E(0));
         for (int64_t c = image * channels + part * each; c < image * channels + stop; c++) {
           const E* from = g.data<E>() + c * count + first;
-          if (dgrid) loops.place_gradients(n, m.along, b.at, b.by_x, b.by_y, x.data<E>() + c * h * w, from, gx, gy);
+          if (dgrid && m.along > 1) loops.place_gradients(n, m.along, b.at, b.by_x, b.by_y, x.data<E>() + c * h * w, from, gx, gy);
           if (dx) loops.scatter(n, m.along, b.at, b.weights, from, dx.data<E>() + c * h * w);
         }
         for (int64_t k = 0; dgrid && k < n; k++) {
