@@ -30,12 +30,6 @@ struct Block {
   E weights[kGridTaps * kGridBlock] = {}, by_x[kGridTaps * kGridBlock] = {}, by_y[kGridTaps * kGridBlock] = {};
 };
 
-// f(places from the first, how many) for the places of one image, block by block.
-template <class F>
-void for_blocks(int64_t count, F&& f) {
-  for (int64_t first = 0; first < count; first += kGridBlock) f(first, std::min<int64_t>(kGridBlock, count - first));
-}
-
 template <class E>
 Tensor sample(const GridLoops<E>& loops, int dtype, const Tensor& input, const Tensor& grid, const Mode& m) {
   const Tensor x = contiguous(to_dtype(input, dtype)), places = contiguous(to_dtype(grid, dtype));
@@ -75,7 +69,8 @@ std::tuple<Tensor, Tensor> gradients(const GridLoops<E>& loops, int dtype, const
     E gx[kGridBlock], gy[kGridBlock];
     for (int64_t i = begin; i < end; i++) {
       const int64_t image = i / parts, part = i % parts, stop = std::min((part + 1) * each, channels);
-      for_blocks(count, [&](int64_t first, int64_t n) {
+      for (int64_t first = 0; first < count; first += kGridBlock) {
+        const int64_t n = std::min<int64_t>(kGridBlock, count - first);
         loops.slopes(n, places.data<E>() + 2 * (image * count + first), h, w, m.along, m.padding, m.align_corners, b.at, b.weights, b.by_x, b.by_y);
         std::fill_n(gx, kGridBlock, E(0)), std::fill_n(gy, kGridBlock, E(0));
         for (int64_t c = image * channels + part * each; c < image * channels + stop; c++) {
@@ -87,7 +82,7 @@ std::tuple<Tensor, Tensor> gradients(const GridLoops<E>& loops, int dtype, const
           E* const to = dgrid.data<E>() + 2 * ((part * batch + image) * count + first + k);
           to[0] = gx[k], to[1] = gy[k];
         }
-      });
+      }
     }
   });
   for (int64_t part = 1; dgrid && part < parts; part++)
