@@ -100,3 +100,65 @@ def test_dataclasses_and_constants():
         pytree.register_dataclass(dict)
     with pytest.raises(TypeError, match="__eq__ and __hash__"):
         pytree.register_constant(type("Plain", (), {}))
+
+
+def test_paths():
+    tree = {
+        "x": [1, (2, 3)],
+        "n": Point(4, 5),
+        "o": OrderedDict(k=6),
+        "d": deque([7]),
+        "dd": defaultdict(int, {3: 8}),
+    }
+    found, spec = pytree.tree_flatten_with_path(tree)
+    assert [pytree.keystr(path) for path, _ in found] == [
+        "['x'][0]",
+        "['x'][1][0]",
+        "['x'][1][1]",
+        "['n'].x",
+        "['n'].y",
+        "['o']['k']",
+        "['d'][0]",
+        "['dd'][3]",
+    ]
+    assert all(pytree.key_get(tree, path) == leaf for path, leaf in found)
+    assert spec == pytree.tree_structure(tree)
+    assert pytree.tree_map_with_path(
+        lambda path, x, y: (pytree.keystr(path), x + y), [1, {"a": 2}], [10, {"a": 20}]
+    ) == [("[0]", 11), {"a": ("[1]['a']", 22)}]
+    assert pytree.tree_leaves_with_path([[1]], is_leaf=lambda x: x == [1]) == [
+        ((pytree.SequenceKey(0),), [1])
+    ]
+
+
+def test_paths_into_registered_classes():
+    class Box:
+        def __init__(self, inside):
+            self.inside = inside
+
+    class Open(Box):
+        pass
+
+    pytree.register_pytree_node(Box, lambda b: ([b.inside], None), lambda parts, _: Box(*parts))
+    pytree.register_pytree_node(
+        Open,
+        lambda b: ([b.inside], None),
+        lambda parts, _: Open(*parts),
+        flatten_with_keys_fn=lambda b: ([(pytree.GetAttrKey("inside"), b.inside)], None),
+    )
+    assert pytree.tree_leaves_with_path([Open(3)]) == [
+        ((pytree.SequenceKey(0), pytree.GetAttrKey("inside")), 3)
+    ]
+    with pytest.raises(ValueError, match="flatten_with_keys_fn"):
+        pytree.tree_flatten_with_path(Box(1))
+
+
+def test_only():
+    tree = [1, {"a": "b"}, (2.0,)]
+    assert pytree.tree_all_only(int, lambda x: x == 1, tree)
+    assert pytree.tree_any_only((int, float), lambda x: x == 2, tree)
+    assert not pytree.tree_any_only(str, lambda x: x == "c", tree)
+    seen = []
+    assert pytree.tree_map_only_(float, seen.append, tree) is tree and seen == [2.0]
+    assert pytree.tree_is_leaf(3) and not pytree.tree_is_leaf([])
+    assert pytree.arg_tree_leaves(1, [2], a=3) == [1, 2, 3]

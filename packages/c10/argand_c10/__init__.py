@@ -62,7 +62,7 @@ from argand_c10._C import (
     uint64,
 )
 from argand_c10.cpu_fallback import run_on_cpu
-from argand_c10.creation import as_tensor, asarray
+from argand_c10.creation import as_tensor, asarray, from_file
 from argand_c10.errors import DeviceError, DTypeError, OutOfMemoryError, ShapeError
 from argand_c10.modes import (
     ArgandDispatchMode,
@@ -146,6 +146,7 @@ __all__ = [
     "float8_e5m2",
     "fork_rng",
     "from_dlpack",
+    "from_file",
     "from_numpy",
     "frombuffer",
     "get_default_device",

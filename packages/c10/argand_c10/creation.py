@@ -1,13 +1,14 @@
-"""`as_tensor`: a tensor from anything, sharing memory where that is possible."""
+"""Tensors from anything, sharing memory where that is possible."""
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 from argand_c10 import _C
 from argand_c10._C import Tensor
 
-__all__ = ["as_tensor", "asarray"]
+__all__ = ["as_tensor", "asarray", "from_file"]
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -57,9 +58,9 @@ def asarray(
     """A tensor of `obj` by whatever it offers: DLPack, a buffer, or its values.
 
     Args:
-        obj: a tensor, a NumPy array, an object with `__dlpack__`, with a buffer (its bytes are elements of
-            `dtype`), a number or nested sequence.
-        dtype: of the result; that of `obj` if it is None, of buffers the default dtype.
+        obj: a tensor, a NumPy array, an object with `__dlpack__`, a storage or what has a buffer (their bytes are
+            elements of `dtype`), a number or nested sequence.
+        dtype: of the result; that of `obj` if it is None, of buffers and storages the default dtype.
         copy: True: always; False: never, or ValueError; None: where needed.
         requires_grad: True: of the result, which may be `obj` itself; False: it has no history; None: as `obj`.
     """
@@ -76,6 +77,8 @@ def _as_array(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
     if not isinstance(obj, Tensor) and type(obj).__module__ != "numpy":
         if hasattr(obj, "__dlpack__"):
             obj = _C.from_dlpack(obj)
+        elif isinstance(obj, _C.UntypedStorage):
+            obj = _C._empty_strided((0,), (1,), dtype or _C.get_default_dtype(), "cpu").set_(obj)
         elif _has_buffer(obj):
             obj = _C.frombuffer(obj, dtype=dtype or _C.get_default_dtype())
     if copy:
@@ -103,3 +106,38 @@ def _shares(result: Tensor, obj: Any) -> bool:
     if isinstance(obj, Tensor):
         return result.data_ptr() == obj.data_ptr()
     return hasattr(obj, "ctypes") and result.data_ptr() == obj.ctypes.data
+
+
+def from_file(
+    filename: str | PathLike[str],
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: _C.dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor (size,) whose memory is a file's.
+
+    Args:
+        filename: the file; it is made, or made longer, if it is `shared` and too short.
+        shared: whether what is written to the tensor reaches the file.
+        size: the number of elements.
+        dtype: of the elements; by default the default dtype.
+        layout: accepted: every result is strided.
+        device: the CPU.
+        pin_memory: accepted if false.
+
+    Raises:
+        OSError: if the file cannot be opened.
+        RuntimeError: if it is too short and not shared, or for another device or pinned memory.
+    """
+    dtype = dtype or _C.get_default_dtype()
+    if pin_memory or (device is not None and _C.device(device).type != "cpu"):
+        raise RuntimeError(
+            f"from_file: got device={device}, pin_memory={pin_memory}, expected the CPU's plain memory; "
+            "copy the tensor there"
+        )
+    storage = _C.UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    return _C._empty_strided((0,), (1,), dtype, "cpu").set_(storage)

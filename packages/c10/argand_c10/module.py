@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from argand_c10._C import Tensor, channels_last_3d, dtype, promote_types
@@ -331,7 +331,11 @@ class Module:
             yield child
 
     def _named_members(
-        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
+        self,
+        get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         modules: Any = (
@@ -340,7 +344,7 @@ class Module:
             else [(prefix, self)]
         )
         for module_prefix, module in modules:
-            for name, value in getattr(module, kind).items():
+            for name, value in get_members_fn(module):
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
@@ -351,7 +355,9 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Parameters with dotted names; a shared one comes once unless told otherwise."""
-        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Parameters, each once."""
@@ -362,7 +368,9 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Buffers with dotted names; a shared one comes once unless told otherwise."""
-        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Buffers, each once."""

@@ -204,6 +204,7 @@ def install() -> None:
         "record_stream": _record_stream,
         "__array_priority__": 1000,
         "__array_wrap__": _array_wrap,
+        "_cdata": property(id),  # programs compare it: whether two names are one tensor
     }
     for name, method in methods.items():
         setattr(Tensor, name, method)

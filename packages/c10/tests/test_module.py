@@ -70,6 +70,8 @@ def test_registration_by_assignment():
     model = Pair()
     assert names(model.named_parameters()) == ["weight", "first.weight", "second.weight"]
     assert names(model.named_parameters(recurse=False)) == ["weight"]
+    own = model._named_members(lambda module: [("kind", type(module))], prefix="m")
+    assert dict(own)["m.first.kind"] is type(model.first)
     assert names(model.named_buffers()) == [
         "first.count",
         "first.scratch",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -287,6 +288,33 @@ def test_hooks_of_all_optimizers():
     assert seen == [True, "own", "after", False, "after"]
     second.step()
     assert len(seen) == 5
+
+
+def test_wrappers_of_optimizers():
+    """Classes that look like optimizers and pass every call on, as libraries have them."""
+
+    class Wrapper(optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+            self.param_groups = inner.param_groups
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    p = nn.Parameter(aten.tensor([2.0]))
+    inner = optim.SGD([p], lr=0.5)
+    seen = []
+    inner.register_step_pre_hook(lambda o, *_: seen.append(o is inner))
+    wrapper = Wrapper(inner)
+    scheduler = optim.lr_scheduler.StepLR(wrapper, 1)
+    p.grad = aten.ones(1)
+    wrapper.step()
+    scheduler.step()
+    assert (p.tolist(), seen, inner.param_groups[0]["lr"]) == ([1.5], [True], 0.05)
+    copied = pickle.loads(pickle.dumps(inner))
+    copied.register_step_pre_hook(lambda o, *_: seen.append("copied"))
+    copied.step()
+    assert seen == [True, "copied"]
 
 
 def test_zero_grad():

@@ -8,24 +8,41 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 __all__ = [
+    "Context",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "MappingKey",
     "PyTree",
+    "SequenceKey",
     "TreeSpec",
+    "arg_tree_leaves",
+    "key_get",
+    "keystr",
     "register_constant",
     "register_dataclass",
     "register_pytree_node",
     "tree_all",
+    "tree_all_only",
     "tree_any",
+    "tree_any_only",
     "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_is_leaf",
     "tree_iter",
     "tree_leaves",
+    "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
+    "tree_map_only_",
+    "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
 ]
 
 PyTree: TypeAlias = Any
+Context: TypeAlias = Any  # what a container needs beside its parts
 _Leaf: TypeAlias = Callable[[PyTree], bool] | None
 
 
@@ -33,6 +50,7 @@ _Leaf: TypeAlias = Callable[[PyTree], bool] | None
 class _Node:
     flatten: Callable[[Any], tuple[Iterable[Any], Any]]
     unflatten: Callable[[list[Any], Any], Any]
+    keys: Callable[[Any], list[KeyEntry]] | None = None  # the parts' places
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,10 +81,49 @@ class TreeSpec:
 
 
 @dataclasses.dataclass(frozen=True)
+class SequenceKey:
+    """The place of a part in a sequence."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """The part."""
+        return sequence[self.idx]
+
+
+@dataclasses.dataclass(frozen=True)
 class MappingKey:
     """The place of a part in a mapping."""
 
     key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """The part."""
+        return mapping[self.key]
+
+
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
+    """The place of a part that is an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """The part."""
+        return getattr(obj, self.name)
+
+
+KeyEntry: TypeAlias = Any  # one of those, or what a registered class gives
+KeyPath: TypeAlias = tuple[KeyEntry, ...]
 
 
 def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
@@ -84,30 +141,51 @@ def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]
     return dict(zip(context, values, strict=True))
 
 
+def _places(x: Any) -> list[KeyEntry]:
+    return [SequenceKey(i) for i in range(len(x))]
+
+
+def _keys(x: Any) -> list[KeyEntry]:
+    return [MappingKey(key) for key in x]
+
+
 _LEAF = TreeSpec(None, None, [])
 _nodes: dict[type, _Node] = {
-    tuple: _Node(lambda x: (x, None), lambda parts, _: tuple(parts)),
-    list: _Node(lambda x: (x, None), lambda parts, _: parts),
-    dict: _Node(_dict_flatten, _dict_unflatten),
+    tuple: _Node(lambda x: (x, None), lambda parts, _: tuple(parts), _places),
+    list: _Node(lambda x: (x, None), lambda parts, _: parts, _places),
+    dict: _Node(_dict_flatten, _dict_unflatten, _keys),
     OrderedDict: _Node(
         lambda x: (x.values(), list(x)),
         lambda parts, keys: OrderedDict(zip(keys, parts, strict=True)),
+        _keys,
     ),
     defaultdict: _Node(
         lambda x: (x.values(), (x.default_factory, list(x))),
         lambda parts, context: defaultdict(context[0], zip(context[1], parts, strict=True)),
+        _keys,
     ),
-    deque: _Node(lambda x: (x, x.maxlen), lambda parts, maxlen: deque(parts, maxlen)),
+    deque: _Node(lambda x: (x, x.maxlen), lambda parts, maxlen: deque(parts, maxlen), _places),
 }
-_NAMEDTUPLE = _Node(lambda x: (x, type(x)), lambda parts, kind: kind(*parts))
-_RESULTS = _Node(lambda x: (x, type(x)), lambda parts, kind: kind(parts))  # of argand.max(x, 0)
+SUPPORTED_NODES = _nodes
+_NAMEDTUPLE = _Node(
+    lambda x: (x, type(x)),
+    lambda parts, kind: kind(*parts),
+    lambda x: [GetAttrKey(name) for name in x._fields],
+)
+_RESULTS = _Node(  # of argand.max(x, 0)
+    lambda x: (x, type(x)), lambda parts, kind: kind(parts), _places
+)
 
 
 def register_pytree_node(
     cls: type,
     flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten_fn: Callable[[list[Any], Any], Any],
-    **_: Any,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Any], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Any] | None = None,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[KeyEntry, Any]], Any]] | None = None,
 ) -> None:
     """Let instances of a class be containers.
 
@@ -115,13 +193,17 @@ def register_pytree_node(
         cls: the class itself; subclasses are not meant.
         flatten_fn: gives the parts of an instance and whatever else it needs.
         unflatten_fn: makes an instance of the two.
+        serialized_type_name, to_dumpable_context, from_dumpable_context: accepted.
+        flatten_with_keys_fn: as `flatten_fn`, each part with its place, for paths.
 
     Raises:
         ValueError: it is registered already.
     """
     if cls in _nodes:
         raise ValueError(f"register_pytree_node: got {cls}, which is registered already")
-    _nodes[cls] = _Node(flatten_fn, unflatten_fn)
+    with_keys = flatten_with_keys_fn
+    keys = None if with_keys is None else lambda x: [key for key, _ in with_keys(x)[0]]
+    _nodes[cls] = _Node(flatten_fn, unflatten_fn, keys)
 
 
 def register_dataclass(
@@ -157,7 +239,11 @@ def register_dataclass(
     def unflatten(parts: list[Any], context: list[list[str]]) -> Any:
         return cls(**dict(zip(context[0], parts, strict=True)), **dict.fromkeys(context[1]))
 
-    register_pytree_node(cls, flatten, unflatten)
+    def flatten_with_keys(x: Any) -> tuple[list[tuple[KeyEntry, Any]], list[list[str]]]:
+        parts, context = flatten(x)
+        return [(GetAttrKey(n), part) for n, part in zip(context[0], parts, strict=True)], context
+
+    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=flatten_with_keys)
 
 
 def register_constant(cls: type) -> None:
@@ -172,7 +258,9 @@ def register_constant(cls: type) -> None:
         raise TypeError(
             f"register_constant: got {cls}, expected a class with __eq__ and __hash__ of its own"
         )
-    register_pytree_node(cls, lambda x: ([], x), lambda _, x: x)
+    register_pytree_node(
+        cls, lambda x: ([], x), lambda _, x: x, flatten_with_keys_fn=lambda x: ([], x)
+    )
 
 
 def _node_of(value: Any) -> _Node | None:
@@ -289,6 +377,14 @@ def tree_map_only(
     return tree_map(lambda x: func(x) if types(x) else x, tree, is_leaf=is_leaf)
 
 
+def tree_map_only_(
+    types: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: _Leaf = None
+) -> PyTree:
+    """Calls `func` as `tree_map_only` does, and returns `tree`."""
+    tree_map_only(types, func, tree, is_leaf=is_leaf)
+    return tree
+
+
 def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: _Leaf = None) -> bool:
     """Whether the predicate is true of all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
@@ -297,3 +393,81 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: _Leaf = None) -
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: _Leaf = None) -> bool:
     """Whether the predicate is true of a leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all_only(
+    types: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: _Leaf = None
+) -> bool:
+    """Whether the predicate is true of all leaves of these types."""
+    return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, types))
+
+
+def tree_any_only(
+    types: Any, pred: Callable[[Any], bool], tree: PyTree, is_leaf: _Leaf = None
+) -> bool:
+    """Whether the predicate is true of a leaf of these types."""
+    return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, types))
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: _Leaf = None) -> bool:
+    """Whether it is a leaf."""
+    return _node_of(tree) is None or (is_leaf is not None and is_leaf(tree))
+
+
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """The leaves of a call's arguments."""
+    return tree_leaves((args, kwargs))
+
+
+def tree_flatten_with_path(
+    tree: PyTree, is_leaf: _Leaf = None
+) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """The leaves in order, each with the places that lead to it, and the description.
+
+    Raises:
+        ValueError: for a container whose class was registered without `flatten_with_keys_fn`.
+    """
+    found: list[tuple[KeyPath, Any]] = []
+
+    def visit(x: Any, path: KeyPath) -> None:
+        node = None if is_leaf is not None and is_leaf(x) else _node_of(x)
+        if node is None:
+            found.append((path, x))
+            return
+        if node.keys is None:
+            raise ValueError(
+                f"tree_flatten_with_path: got {type(x)}, which was registered without flatten_with_keys_fn; "
+                "give register_pytree_node one"
+            )
+        for key, part in zip(node.keys(x), node.flatten(x)[0], strict=True):
+            visit(part, (*path, key))
+
+    visit(tree, ())
+    return found, tree_structure(tree, is_leaf)
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: _Leaf = None) -> list[tuple[KeyPath, Any]]:
+    """The leaves in order, each with the places that lead to it."""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: _Leaf = None
+) -> PyTree:
+    """`tree_map` of a function that takes the places that lead to the leaf first."""
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [_parts_at(spec, rest) for rest in rests]
+    made = [func(path, x, *given) for (path, x), *given in zip(found, *others, strict=True)]
+    return tree_unflatten(made, spec)
+
+
+def keystr(kp: KeyPath) -> str:
+    """The places as in an expression: `['a'][0].b`."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """What the places lead to."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj

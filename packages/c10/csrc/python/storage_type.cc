@@ -1,4 +1,9 @@
 // UntypedStorage: the memory that tensors look at.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "packages/c10/csrc/python/binding.h"
 
 namespace argand::py {
@@ -46,6 +51,7 @@ static Py_hash_t storage_hash(PyObject* self) { return static_cast<Py_hash_t>(re
 static PyObject* storage_repr(PyObject* self) {
   return PyUnicode_FromFormat("argand.UntypedStorage(nbytes=%zu, device='%s')", inner(self)->nbytes, device_type_name(inner(self)->device));
 }
+static PyObject* storage_untyped(PyObject* self, PyObject*) { return Py_NewRef(self); }
 static PyObject* storage_resize(PyObject* self, PyObject* nbytes) {
   size_t n = PyLong_AsSize_t(nbytes);
   if (n == static_cast<size_t>(-1) && PyErr_Occurred()) return nullptr;
@@ -53,11 +59,86 @@ static PyObject* storage_resize(PyObject* self, PyObject* nbytes) {
   return status ? raise(status) : Py_NewRef(self);
 }
 
-static PyMethodDef storage_methods[] = {{"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the memory."},
-                                        {"nbytes", storage_nbytes, METH_NOARGS, "Its size in bytes."},
-                                        {"size", storage_nbytes, METH_NOARGS, "Its size in bytes."},
-                                        {"resize_", storage_resize, METH_O, "Grows or shrinks the memory to a number of bytes."},
-                                        {nullptr, nullptr, 0, nullptr}};
+// An object for a storage that nobody holds yet.
+static PyObject* new_storage_object(ArgandStorage* storage) {
+  PyObject* self = storage_object(storage);
+  if (__atomic_sub_fetch(&storage->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(storage);
+  return self;
+}
+
+static void release_whole(void*, void* whole, size_t) {
+  auto* s = static_cast<ArgandStorage*>(whole);
+  if (__atomic_sub_fetch(&s->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(s);
+}
+
+// storage[i]: a byte; storage[a:b]: a storage of those bytes, which are the same memory.
+static PyObject* storage_subscript(PyObject* self, PyObject* key) {
+  ArgandStorage* s = inner(self);
+  const auto nbytes = static_cast<Py_ssize_t>(s->nbytes);
+  if (!PySlice_Check(key)) {
+    Py_ssize_t i = PyNumber_AsSsize_t(key, PyExc_IndexError);
+    if (i == -1 && PyErr_Occurred()) return nullptr;
+    if (i < -nbytes || i >= nbytes) return PyErr_Format(PyExc_IndexError, "UntypedStorage: got index %zd, expected one of %zd bytes", i, nbytes);
+    if (ARGAND_DEVICE_TYPE(s->device) != ARGAND_CPU) return PyErr_Format(PyExc_RuntimeError, "UntypedStorage: bytes are read on the CPU only");
+    return PyLong_FromLong(static_cast<const unsigned char*>(s->data)[i < 0 ? i + nbytes : i]);
+  }
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(key, &start, &stop, &step) < 0) return nullptr;
+  const Py_ssize_t count = PySlice_AdjustIndices(nbytes, &start, &stop, step);
+  if (step != 1) return PyErr_Format(PyExc_ValueError, "UntypedStorage: got a step of %zd, expected 1", step);
+  ArgandStorage* part = nullptr;
+  char* data = s->data ? static_cast<char*>(s->data) + start : nullptr;
+  if (int status = api->storage_from_blob(s->device, data, static_cast<size_t>(count), release_whole, s, s->flags, &part)) return raise(status);
+  __atomic_fetch_add(&s->refcount, 1, __ATOMIC_RELAXED);
+  return new_storage_object(part);
+}
+
+static void unmap(void* data, void*, size_t nbytes) { munmap(data, nbytes); }
+
+// Maps a file's first bytes: writes reach the file if they are shared, else only this mapping.
+static PyObject* storage_from_file(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"filename", "shared", "nbytes", nullptr};
+  PyObject* path = nullptr;
+  int shared = 0;
+  Py_ssize_t nbytes = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|pn:from_file", const_cast<char**>(names), PyUnicode_FSConverter, &path, &shared, &nbytes))
+    return nullptr;
+  PyObject* result = nullptr;
+  void* data = nullptr;
+  int fd = -1;
+  struct stat info;
+  if (nbytes < 0) {
+    PyErr_Format(PyExc_ValueError, "from_file: got %zd bytes, expected at least 0", nbytes);
+  } else if ((fd = open(PyBytes_AS_STRING(path), (shared ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0600)) < 0 || fstat(fd, &info) < 0 ||
+             (shared && info.st_size < nbytes && ftruncate(fd, nbytes) < 0)) {
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, PyBytes_AS_STRING(path));
+  } else if (!shared && info.st_size < nbytes) {
+    PyErr_Format(PyExc_RuntimeError, "from_file: got a file of %lld bytes (%s), expected at least %zd", static_cast<long long>(info.st_size),
+                 PyBytes_AS_STRING(path), nbytes);
+  } else if (nbytes &&
+             (data = mmap(nullptr, static_cast<size_t>(nbytes), PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE, fd, 0)) == MAP_FAILED) {
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, PyBytes_AS_STRING(path));
+  } else {
+    ArgandStorage* storage = nullptr;
+    int status =
+        api->storage_from_blob(ARGAND_DEVICE(ARGAND_CPU, 0), data, static_cast<size_t>(nbytes), nbytes ? unmap : nullptr, nullptr, 0, &storage);
+    if (status && nbytes) munmap(data, static_cast<size_t>(nbytes));
+    result = status ? raise(status) : new_storage_object(storage);
+  }
+  if (fd >= 0) close(fd);
+  Py_DECREF(path);
+  return result;
+}
+
+static PyMethodDef storage_methods[] = {
+    {"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the memory."},
+    {"nbytes", storage_nbytes, METH_NOARGS, "Its size in bytes."},
+    {"size", storage_nbytes, METH_NOARGS, "Its size in bytes."},
+    {"untyped", storage_untyped, METH_NOARGS, "Itself."},
+    {"resize_", storage_resize, METH_O, "Grows or shrinks the memory to a number of bytes."},
+    {"from_file", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(storage_from_file)), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "Memory that is the first `nbytes` of a file; what is written reaches the file if it is `shared`."},
+    {nullptr, nullptr, 0, nullptr}};
 static PyGetSetDef storage_getset[] = {{"device", storage_get_device, nullptr, "Where the memory is.", nullptr},
                                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
 static PyType_Slot storage_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
@@ -65,6 +146,7 @@ static PyType_Slot storage_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(st
                                       {Py_tp_richcompare, reinterpret_cast<void*>(storage_compare)},
                                       {Py_tp_hash, reinterpret_cast<void*>(storage_hash)},
                                       {Py_sq_length, reinterpret_cast<void*>(storage_length)},
+                                      {Py_mp_subscript, reinterpret_cast<void*>(storage_subscript)},
                                       {Py_tp_methods, storage_methods},
                                       {Py_tp_getset, storage_getset},
                                       {Py_tp_doc, const_cast<char*>("The memory that a tensor and its views share.")},

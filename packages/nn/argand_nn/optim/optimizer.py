@@ -77,6 +77,7 @@ class Optimizer:
                 raise RuntimeError(
                     f"{type(self).__name__}: got fused=True and {other}=True, expected at most one of them"
                 )
+        _hook_steps(type(self))
         self.defaults = defaults
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -97,11 +98,6 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "step" in cls.__dict__:
-            cls.step = _with_step_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters by their gradients.
@@ -262,6 +258,7 @@ class Optimizer:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        _hook_steps(type(self))
         self.__dict__.update(state)
         for hooks in _HOOK_DICTS:
             self.__dict__.setdefault(hooks, HookDict())
@@ -318,8 +315,11 @@ _HOOK_DICTS = (
 )
 
 
-def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """`step` with the hooks around it, and counted."""
+def _hook_steps(cls: type[Optimizer]) -> None:
+    """Have the class's steps run the hooks, and counted. Not at its definition: wrappers of optimizers have no hooks."""
+    step: Any = cls.step
+    if hasattr(step, "hooked"):
+        return
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -340,7 +340,8 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             hook(self, args, kwargs)
         return result
 
-    return hooked
+    hooked.hooked = True  # type: ignore[attr-defined]
+    cls.step = hooked  # type: ignore[method-assign]
 
 
 def _adapt_state(value: Any, parameter: Tensor, key: str | None = None) -> Any:
