@@ -6,9 +6,11 @@ from typing import Any
 
 from argand_autograd.func import transforms_are_active
 from argand_c10 import DisableArgandFunction as DisableTorchFunctionSubclass
-from argand_c10 import get_default_device
+from argand_c10 import Tensor, get_default_device
 
 __all__ = ["DisableTorchFunctionSubclass"]
+
+_TensorMeta = type(Tensor)
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -359,3 +359,21 @@ def test_damaged_files(content, message, tmp_path):
 def test_absent_files(tmp_path):
     with pytest.raises(FileNotFoundError):
         torch.load(tmp_path / "absent")
+
+
+def test_archives_of_records(tmp_path):
+    path = tmp_path / "x.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x/data.pkl", b"0123")
+        archive.writestr("x/data/0", b"abcdefgh")
+    reader = torch.PyTorchFileReader(str(path))
+    assert reader.get_all_records() == ["data.pkl", "data/0"]
+    assert reader.get_record("data/0") == b"abcdefgh" and reader.get_record_size("data.pkl") == 4
+    assert reader.has_record("data/0") and not reader.has_record("x/data/0")
+    with pytest.raises(RuntimeError, match="data/1"):
+        reader.get_record("data/1")
+    damaged = path.read_bytes().replace(b"abcdefgh", b"abcdefgi", 1)
+    with pytest.raises(RuntimeError, match="damaged"):
+        torch.PyTorchFileReader(io.BytesIO(damaged)).get_record("data/0")
+    with pytest.raises(RuntimeError, match="zip archive"):
+        torch.PyTorchFileReader(io.BytesIO(b"abc"))

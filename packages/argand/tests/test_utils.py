@@ -450,3 +450,24 @@ def test_the_machine_is_described(capsys):
     collect_env.main()
     printed = capsys.readouterr().out
     assert f"Argand version: {torch.__version__}" in printed and "numpy==" in printed
+
+
+def test_tensors_by_device_and_dtype():
+    from argand.utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+
+    a, b, c = torch.ones(1), torch.ones(1, dtype=torch.float64), torch.ones(2)
+    groups = group([[a, b, c], [None] * 3, [], [c, a, b]], with_indices=True)
+    cpu = torch.device("cpu")
+    parts, places = groups[cpu, torch.float32]
+    assert [[id(x) for x in part] for part in parts] == [
+        [id(a), id(c)],
+        [id(None)] * 2,
+        [],
+        [id(c), id(b)],
+    ]
+    assert places == [0, 2]
+    assert groups[cpu, torch.float64][1] == [1] and len(groups) == 2
+    assert group([[a]])[cpu, torch.float32][1] == []
+    for wrong in ([[a, b], [a]], [[None], [a]]):
+        with pytest.raises(RuntimeError, match="lists of one length"):
+            group(wrong)

@@ -107,6 +107,7 @@ class Node:
     """
 
     __slots__ = (
+        "__dict__",  # passes of libraries leave their own marks
         "__weakref__",
         "_args",
         "_erased",

@@ -32,6 +32,8 @@ def test_nodes_know_inputs_and_users():
     assert graph.output_node() is out
     assert x.next is a and a.prev is x
     assert graph.find_nodes(op="call_function", target=ops.mul) == [b]
+    a.mark = 1  # of somebody's pass
+    assert a.mark == 1 and not hasattr(b, "mark")
 
 
 def test_nodes_at_any_depth_are_inputs():

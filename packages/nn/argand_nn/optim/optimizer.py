@@ -77,7 +77,7 @@ class Optimizer:
                 raise RuntimeError(
                     f"{type(self).__name__}: got fused=True and {other}=True, expected at most one of them"
                 )
-        _hook_steps(type(self))
+        self._patch_step_function()
         self.defaults = defaults
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -98,6 +98,12 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    def _patch_step_function(self) -> None:
+        """Have steps of the class run the hooks, and counted. Not at its definition: wrappers of optimizers have no hooks."""
+        cls = type(self)
+        if not hasattr(cls.step, "hooked"):
+            cls.step = _with_step_hooks(cls.step)  # type: ignore[method-assign]
 
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters by their gradients.
@@ -258,7 +264,7 @@ class Optimizer:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        _hook_steps(type(self))
+        self._patch_step_function()
         self.__dict__.update(state)
         for hooks in _HOOK_DICTS:
             self.__dict__.setdefault(hooks, HookDict())
@@ -315,11 +321,8 @@ _HOOK_DICTS = (
 )
 
 
-def _hook_steps(cls: type[Optimizer]) -> None:
-    """Have the class's steps run the hooks, and counted. Not at its definition: wrappers of optimizers have no hooks."""
-    step: Any = cls.step
-    if hasattr(step, "hooked"):
-        return
+def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` with the hooks around it, and counted."""
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -341,7 +344,7 @@ def _hook_steps(cls: type[Optimizer]) -> None:
         return result
 
     hooked.hooked = True  # type: ignore[attr-defined]
-    cls.step = hooked  # type: ignore[method-assign]
+    return hooked
 
 
 def _adapt_state(value: Any, parameter: Tensor, key: str | None = None) -> Any:
