@@ -25,6 +25,7 @@ from argand_nn.data import (
     TensorDataset,
     WeightedRandomSampler,
     WorkerError,
+    dataloader,
     default_collate,
     get_worker_info,
     random_split,
@@ -250,6 +251,16 @@ def test_worker_init_fn_runs_once_in_each_worker(tmp_path):
     names = sorted(path.name for path in tmp_path.iterdir())
     assert [name[0] for name in names] == ["0", "1"]
     assert str(os.getpid()) not in {name[2:] for name in names}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_iterators_have_the_names_that_libraries_ask_for(workers):
+    batches = iter(DataLoader(Squares(6), batch_size=2, num_workers=workers))
+    assert isinstance(batches, dataloader._BaseDataLoaderIter) and len(batches) == 3
+    assert isinstance(batches, dataloader._MultiProcessingDataLoaderIter) == (workers > 0)
+    next(batches)
+    if workers:
+        batches._shutdown_workers()
 
 
 def test_persistent_workers_survive_a_broken_off_epoch():

@@ -298,6 +298,11 @@ def test_wrappers_of_optimizers():
             self.inner = inner
             self.param_groups = inner.param_groups
 
+        def hook_steps(self):
+            self._optimizer_step_pre_hooks = {}
+            self._optimizer_step_post_hooks = {0: lambda *_: seen.append("outer")}
+            self._patch_step_function()
+
         def step(self, closure=None):
             return self.inner.step(closure)
 
@@ -311,6 +316,10 @@ def test_wrappers_of_optimizers():
     wrapper.step()
     scheduler.step()
     assert (p.tolist(), seen, inner.param_groups[0]["lr"]) == ([1.5], [True], 0.05)
+    wrapper.hook_steps()
+    wrapper.step()
+    assert seen.pop() == "outer" and seen == [True, True]
+    seen.pop()
     copied = pickle.loads(pickle.dumps(inner))
     copied.register_step_pre_hook(lambda o, *_: seen.append("copied"))
     copied.step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import itertools
 import multiprocessing
 import os
@@ -179,7 +180,7 @@ class DataLoader(Generic[SampleT]):
             workers = _Workers(self)
             if self.persistent_workers:
                 self._kept_workers = workers
-        return _WorkerIterator(self, workers)
+        return _MultiProcessingDataLoaderIter(self, workers)
 
     def _indices(self) -> Iterator[Any]:
         return iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
@@ -218,20 +219,31 @@ class DataLoader(Generic[SampleT]):
             )
 
 
-class _Epoch:
+class _BaseDataLoaderIter(abc.ABC):
     """The batches of one epoch, which know how many they are."""
 
-    def __init__(self, loader: DataLoader[Any], batches: Iterator[Any]) -> None:
-        self._loader, self._batches = loader, batches
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._loader = loader
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
-    def __next__(self) -> Any:
-        return next(self._batches)
+    @abc.abstractmethod
+    def __next__(self) -> Any: ...
 
     def __len__(self) -> int:
         return len(self._loader)
+
+
+class _Epoch(_BaseDataLoaderIter):
+    """Batches that another iterator gives."""
+
+    def __init__(self, loader: DataLoader[Any], batches: Iterator[Any]) -> None:
+        super().__init__(loader)
+        self._batches = batches
+
+    def __next__(self) -> Any:
+        return next(self._batches)
 
 
 def _check_worker_options(
@@ -397,11 +409,12 @@ def _shut_down(
     remove_folder(folder)
 
 
-class _WorkerIterator:
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """One epoch over workers: tasks go round-robin, answers are taken in the order of the tasks."""
 
     def __init__(self, loader: DataLoader[Any], workers: _Workers) -> None:
-        self._loader, self._workers = loader, workers
+        super().__init__(loader)
+        self._workers = workers
         self._indices = loader._indices()
         self._numbers = itertools.count()
         # (task number, worker) of tasks that wait for their answer, in order.
@@ -414,11 +427,8 @@ class _WorkerIterator:
         for _ in range(loader.prefetch_factor * loader.num_workers):
             self._send_task()
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __len__(self) -> int:
-        return len(self._loader)
+    def _shutdown_workers(self) -> None:
+        self._workers.close()
 
     def _send_task(self) -> None:
         if self._drained or not self._active:

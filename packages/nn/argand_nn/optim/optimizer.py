@@ -81,13 +81,13 @@ class Optimizer:
         self.defaults = defaults
         self.state = defaultdict(dict)
         self.param_groups = []
-        self._step_pre_hooks = HookDict()
-        self._step_post_hooks = HookDict()
-        self._state_dict_pre_hooks = HookDict()
-        self._state_dict_post_hooks = HookDict()
-        self._load_state_dict_pre_hooks = HookDict()
-        self._load_state_dict_post_hooks = HookDict()
-        self._step_calls = 0
+        self._optimizer_step_pre_hooks = HookDict()
+        self._optimizer_step_post_hooks = HookDict()
+        self._optimizer_state_dict_pre_hooks = HookDict()
+        self._optimizer_state_dict_post_hooks = HookDict()
+        self._optimizer_load_state_dict_pre_hooks = HookDict()
+        self._optimizer_load_state_dict_post_hooks = HookDict()
+        self._opt_called = False
         groups = list(params)
         if not groups:
             raise ValueError(
@@ -193,7 +193,7 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """The state by parameter number, and the groups' options with parameter numbers."""
-        for hook in list(self._state_dict_pre_hooks.values()):
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
             hook(self)
         numbers: dict[int, int] = {}
         groups = []
@@ -208,7 +208,7 @@ class Optimizer:
             for key, value in self.state.items()
         }
         result: dict[str, Any] = {"state": state, "param_groups": groups}
-        for hook in list(self._state_dict_post_hooks.values()):
+        for hook in list(self._optimizer_state_dict_post_hooks.values()):
             changed = hook(self, result)
             result = result if changed is None else changed
         return result
@@ -220,7 +220,7 @@ class Optimizer:
             ValueError: if groups or their sizes differ; the optimizer is unchanged then.
         """
         name = type(self).__name__
-        for hook in list(self._load_state_dict_pre_hooks.values()):
+        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         saved = state_dict["param_groups"]
@@ -252,7 +252,7 @@ class Optimizer:
             group = {**self.defaults, **new, "params": old["params"]}
             groups.append({k: v if k == "params" else deepcopy(v) for k, v in group.items()})
         self.state, self.param_groups = state, groups
-        for hook in list(self._load_state_dict_post_hooks.values()):
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class Optimizer:
             "defaults": self.defaults,
             "state": self.state,
             "param_groups": self.param_groups,
-            "_step_calls": self._step_calls,
+            "_opt_called": self._opt_called,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -273,35 +273,35 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(optimizer, args, kwargs)` before each step; it may return (args, kwargs)."""
-        return add_hook(self._step_pre_hooks, hook)
+        return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(optimizer, args, kwargs)` after each step."""
-        return add_hook(self._step_post_hooks, hook)
+        return add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Run `hook(optimizer)` before `state_dict`."""
-        return add_hook(self._state_dict_pre_hooks, hook, prepend=prepend)
+        return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend=prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Run `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
-        return add_hook(self._state_dict_post_hooks, hook, prepend=prepend)
+        return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend=prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Run `hook(optimizer, state_dict)` before loading; it may return another state."""
-        return add_hook(self._load_state_dict_pre_hooks, hook, prepend=prepend)
+        return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend=prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Run `hook(optimizer)` after loading."""
-        return add_hook(self._load_state_dict_post_hooks, hook, prepend=prepend)
+        return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend=prepend)
 
     def __repr__(self) -> str:
         groups = []
@@ -312,12 +312,12 @@ class Optimizer:
 
 
 _HOOK_DICTS = (
-    "_step_pre_hooks",
-    "_step_post_hooks",
-    "_state_dict_pre_hooks",
-    "_state_dict_post_hooks",
-    "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
 )
 
 
@@ -327,7 +327,7 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         args = (self, *args)
-        for hook in [*_STEP_PRE_HOOKS.values(), *self._step_pre_hooks.values()]:
+        for hook in [*_STEP_PRE_HOOKS.values(), *self._optimizer_step_pre_hooks.values()]:
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -338,8 +338,8 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         with record_function(f"Optimizer.step#{type(self).__name__}.step"):
             result = step(*args, **kwargs)
-        self._step_calls += 1
-        for hook in [*_STEP_POST_HOOKS.values(), *self._step_post_hooks.values()]:
+        self._opt_called = True
+        for hook in [*_STEP_POST_HOOKS.values(), *self._optimizer_step_post_hooks.values()]:
             hook(self, args, kwargs)
         return result
 

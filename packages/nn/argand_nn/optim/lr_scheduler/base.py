@@ -105,7 +105,7 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch, or to `epoch`, and set the rates."""
-        if self._step_count == 1 and getattr(self.optimizer, "_step_calls", 1) == 0:
+        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", True):
             warnings.warn(
                 f"{type(self).__name__}.step: called before optimizer.step, so the first rate is "
                 "skipped; step the optimizer first",
