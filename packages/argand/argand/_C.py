@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from argand_autograd.func import transforms_are_active
 from argand_c10 import DisableArgandFunction as DisableTorchFunctionSubclass
 from argand_c10 import Tensor, get_default_device
+from argand_c10.module import _parse_to
 
 __all__ = ["DisableTorchFunctionSubclass"]
 
 _TensorMeta = type(Tensor)
+_nn = SimpleNamespace(_parse_to=_parse_to)
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -81,6 +81,7 @@ _OWN = {
     "Future": "argand.futures",
     "GradScaler": "argand.amp",
     "PyTorchFileReader": "argand.archives",
+    "ScriptModule": "argand.jit",
     "Stream": "argand.streams",
     "SymBool": "argand.symbolic",
     "SymFloat": "argand.symbolic",

@@ -422,6 +422,19 @@ def test_what_programs_ask_about_the_build():
     ]
 
 
+def test_arguments_of_to():
+    parse, cpu = torch._C._nn._parse_to, torch.device("cpu")
+    assert parse("cpu") == (cpu, None, False, None)
+    assert parse(torch.float64) == (None, torch.float64, False, None)
+    assert parse(torch.ones(1)) == (cpu, torch.float32, False, None)
+    assert parse("cpu", torch.half, True) == (cpu, torch.float16, True, None)
+    assert parse(device="cpu", dtype=torch.half, non_blocking=True)[2]
+    assert parse(memory_format=torch.channels_last)[3] is torch.channels_last
+    assert isinstance(torch.ones(1), torch.Tensor) and type(torch.Tensor) is torch._C._TensorMeta
+    with pytest.raises(RuntimeError, match="nowhere"):
+        parse("nowhere")
+
+
 def test_numbers_of_traces_have_types():
     assert not isinstance(3, torch.SymInt) and not isinstance(True, torch.SymBool)
     seen = []

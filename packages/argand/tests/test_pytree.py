@@ -74,6 +74,12 @@ def test_named_results() -> None:
     assert pytree.tree_structure(Point(1, 2)).context is Point
 
 
+def test_named_tuples_side_by_side():
+    assert pytree.tree_map(int.__add__, Point(1, 2), Point(10, 20)) == Point(11, 22)
+    with pytest.raises(ValueError, match="got tuple"):
+        pytree.tree_map(int.__add__, Point(1, 2), (10, 20))
+
+
 def test_parts_of_dicts():
     d = {"b": 1, "a": 2}
     assert pytree._dict_flatten(d) == ([1, 2], ["b", "a"])
@@ -162,3 +168,16 @@ def test_only():
     assert pytree.tree_map_only_(float, seen.append, tree) is tree and seen == [2.0]
     assert pytree.tree_is_leaf(3) and not pytree.tree_is_leaf([])
     assert pytree.arg_tree_leaves(1, [2], a=3) == [1, 2, 3]
+
+
+def test_flattening_by_hand():
+    """As libraries do that have leaves of their own."""
+    for tree in ([1, 2], Point(1, 2), OrderedDict(a=1)):
+        node = pytree.SUPPORTED_NODES[pytree._get_node_type(tree)]
+        parts, context = node.flatten_fn(tree)
+        assert node.unflatten_fn(list(parts), context) == tree
+        spec = pytree.TreeSpec(
+            pytree._get_node_type(tree), context, [pytree.LeafSpec() for _ in tree]
+        )
+        assert pytree.tree_unflatten(list(node.flatten_fn(tree)[0]), spec) == tree
+    assert pytree._get_node_type(3) not in pytree.SUPPORTED_NODES

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from argand_c10._C import Tensor, channels_last_3d, dtype, promote_types
+from argand_c10._C import Tensor, channels_last_3d, device, dtype, promote_types
 from argand_c10.module_hooks import (
     BUFFER_REGISTRATION_HOOKS,
     GLOBAL_CALL_HOOKS,
@@ -34,6 +33,7 @@ from argand_c10.parameter import Buffer, Parameter
 __all__ = ["Module"]
 
 ModuleType = TypeVar("ModuleType", bound="Module")
+_DEVICE: Any = device
 _DTYPE: Any = dtype
 
 
@@ -420,8 +420,12 @@ class Module:
         A dtype applies to floating-point and complex parameters and buffers only, a memory format to those of 4 (channels_last_3d: 5)
         dimensions.
         """
-        device, dtype = _parse_to(args, kwargs)
-        memory_format = kwargs.get("memory_format")
+        device, dtype, _, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                f"Module.to: got {dtype}, expected a floating-point or complex dtype; "
+                "convert single tensors with tensor.to(...)"
+            )
         formatted = 5 if memory_format is channels_last_3d else 4
         if dtype is not None and dtype.is_complex:
             warnings.warn(
@@ -728,30 +732,31 @@ _HOOK_DICTS = (
 )
 
 
-def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """The device and dtype (either may be None) of the arguments of `Module.to`."""
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """Device, dtype (either may be None), whether to wait, and memory format of the arguments of `Module.to`."""
     device = kwargs.get("device")
     dtype = kwargs.get("dtype")
+    non_blocking = kwargs.get("non_blocking", False)
     unknown = set(kwargs) - {"device", "dtype", "non_blocking", "memory_format", "copy"}
     if unknown:
         raise TypeError(f"Module.to: got unexpected keyword arguments {sorted(unknown)}")
-    for position, arg in enumerate(itertools.islice(args, 2)):
+    for position, arg in enumerate(args):
         if isinstance(arg, Tensor):
             device, dtype = arg.device, arg.dtype
         elif isinstance(arg, (_DTYPE, type)):
             dtype = arg
-        elif arg is not None and not isinstance(arg, bool):
+        elif isinstance(arg, bool):
+            non_blocking = arg
+            break
+        elif arg is not None:
             if position != 0:
                 raise TypeError(
                     f"Module.to: got {type(arg).__name__} as argument {position + 1}, expected a "
                     "dtype"
                 )
             device = arg
+    if device is not None:
+        device = _DEVICE(device)
     if isinstance(dtype, type):
         dtype = promote_types(dtype, dtype)
-    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-        raise TypeError(
-            f"Module.to: got {dtype}, expected a floating-point or complex dtype; "
-            "convert single tensors with tensor.to(...)"
-        )
-    return device, dtype
+    return device, dtype, non_blocking, kwargs.get("memory_format")

@@ -12,8 +12,11 @@ __all__ = [
     "GetAttrKey",
     "KeyEntry",
     "KeyPath",
+    "LeafSpec",
     "MappingKey",
+    "NodeDef",
     "PyTree",
+    "SUPPORTED_NODES",
     "SequenceKey",
     "TreeSpec",
     "arg_tree_leaves",
@@ -47,9 +50,11 @@ _Leaf: TypeAlias = Callable[[PyTree], bool] | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Node:
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
-    unflatten: Callable[[list[Any], Any], Any]
+class NodeDef:
+    """A class of containers."""
+
+    flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]]
+    unflatten_fn: Callable[[list[Any], Any], Any]
     keys: Callable[[Any], list[KeyEntry]] | None = None  # the parts' places
 
 
@@ -150,29 +155,35 @@ def _keys(x: Any) -> list[KeyEntry]:
 
 
 _LEAF = TreeSpec(None, None, [])
-_nodes: dict[type, _Node] = {
-    tuple: _Node(lambda x: (x, None), lambda parts, _: tuple(parts), _places),
-    list: _Node(lambda x: (x, None), lambda parts, _: parts, _places),
-    dict: _Node(_dict_flatten, _dict_unflatten, _keys),
-    OrderedDict: _Node(
+
+
+def LeafSpec() -> TreeSpec:  # noqa: N802: PyTorch's class
+    """The description of a leaf."""
+    return _LEAF
+
+
+SUPPORTED_NODES: dict[Any, NodeDef] = {
+    tuple: NodeDef(lambda x: (x, None), lambda parts, _: tuple(parts), _places),
+    list: NodeDef(lambda x: (x, None), lambda parts, _: parts, _places),
+    dict: NodeDef(_dict_flatten, _dict_unflatten, _keys),
+    OrderedDict: NodeDef(
         lambda x: (x.values(), list(x)),
         lambda parts, keys: OrderedDict(zip(keys, parts, strict=True)),
         _keys,
     ),
-    defaultdict: _Node(
+    defaultdict: NodeDef(
         lambda x: (x.values(), (x.default_factory, list(x))),
         lambda parts, context: defaultdict(context[0], zip(context[1], parts, strict=True)),
         _keys,
     ),
-    deque: _Node(lambda x: (x, x.maxlen), lambda parts, maxlen: deque(parts, maxlen), _places),
+    deque: NodeDef(lambda x: (x, x.maxlen), lambda parts, maxlen: deque(parts, maxlen), _places),
+    namedtuple: NodeDef(
+        lambda x: (x, type(x)),
+        lambda parts, kind: kind(*parts),
+        lambda x: [GetAttrKey(name) for name in x._fields],
+    ),
 }
-SUPPORTED_NODES = _nodes
-_NAMEDTUPLE = _Node(
-    lambda x: (x, type(x)),
-    lambda parts, kind: kind(*parts),
-    lambda x: [GetAttrKey(name) for name in x._fields],
-)
-_RESULTS = _Node(  # of argand.max(x, 0)
+_RESULTS = NodeDef(  # of argand.max(x, 0)
     lambda x: (x, type(x)), lambda parts, kind: kind(parts), _places
 )
 
@@ -199,11 +210,11 @@ def register_pytree_node(
     Raises:
         ValueError: it is registered already.
     """
-    if cls in _nodes:
+    if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node: got {cls}, which is registered already")
     with_keys = flatten_with_keys_fn
     keys = None if with_keys is None else lambda x: [key for key, _ in with_keys(x)[0]]
-    _nodes[cls] = _Node(flatten_fn, unflatten_fn, keys)
+    SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn, keys)
 
 
 def register_dataclass(
@@ -263,18 +274,22 @@ def register_constant(cls: type) -> None:
     )
 
 
-def _node_of(value: Any) -> _Node | None:
-    node = _nodes.get(type(value))
-    if node is None and isinstance(value, tuple):
-        if hasattr(type(value), "_fields"):
-            return _NAMEDTUPLE
-        if hasattr(type(value), "n_sequence_fields"):
-            return _RESULTS
+def _get_node_type(tree: Any) -> Any:
+    """The key of its class of containers; `namedtuple` of all that it makes."""
+    kind = type(tree)
+    is_named = kind not in SUPPORTED_NODES and issubclass(kind, tuple) and hasattr(kind, "_fields")
+    return namedtuple if is_named else kind
+
+
+def _node_of(value: Any) -> NodeDef | None:
+    node = SUPPORTED_NODES.get(_get_node_type(value))
+    if node is None and isinstance(value, tuple) and hasattr(type(value), "n_sequence_fields"):
+        return _RESULTS
     return node
 
 
-def _node_of_spec(spec: TreeSpec) -> _Node:
-    return _NAMEDTUPLE if spec.type is namedtuple else _nodes.get(spec.type, _RESULTS)
+def _node_of_spec(spec: TreeSpec) -> NodeDef:
+    return SUPPORTED_NODES.get(spec.type, _RESULTS)
 
 
 def tree_flatten(tree: PyTree, is_leaf: _Leaf = None) -> tuple[list[Any], TreeSpec]:
@@ -286,9 +301,8 @@ def tree_flatten(tree: PyTree, is_leaf: _Leaf = None) -> tuple[list[Any], TreeSp
         if node is None:
             leaves.append(x)
             return _LEAF
-        parts, context = node.flatten(x)
-        kind = namedtuple if node is _NAMEDTUPLE else type(x)
-        return TreeSpec(kind, context, [visit(part) for part in parts])
+        parts, context = node.flatten_fn(x)
+        return TreeSpec(_get_node_type(x), context, [visit(part) for part in parts])
 
     return leaves, visit(tree)
 
@@ -308,7 +322,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
         if spec.type is None:
             return next(rest)
         parts = [build(child) for child in spec.children_specs]
-        return _node_of_spec(spec).unflatten(parts, spec.context)
+        return _node_of_spec(spec).unflatten_fn(parts, spec.context)
 
     return build(treespec)
 
@@ -342,9 +356,9 @@ def _parts_at(spec: TreeSpec, tree: PyTree) -> list[Any]:
     if spec.type is None:
         return [tree]
     node = _node_of(tree)
-    if node is None or type(tree) is not spec.type:
+    if node is None or _get_node_type(tree) is not spec.type:
         raise ValueError(f"tree_map: got {type(tree).__name__}, expected {spec.type.__name__}")
-    parts, context = node.flatten(tree)
+    parts, context = node.flatten_fn(tree)
     found = list(parts)
     if isinstance(tree, dict):  # by key: the order of another dict may differ
         keys = spec.context[1] if spec.type is defaultdict else spec.context
@@ -439,7 +453,7 @@ def tree_flatten_with_path(
                 f"tree_flatten_with_path: got {type(x)}, which was registered without flatten_with_keys_fn; "
                 "give register_pytree_node one"
             )
-        for key, part in zip(node.keys(x), node.flatten(x)[0], strict=True):
+        for key, part in zip(node.keys(x), node.flatten_fn(x)[0], strict=True):
             visit(part, (*path, key))
 
     visit(tree, ())
