@@ -500,6 +500,13 @@ def test_cross_entropy_of_one_score():
             F.cross_entropy(tensor(1.0), target)
 
 
+def test_vecdot_of_16_bits_sums_exact_products():
+    x = torch.linspace(-2, 3, 999).half()
+    assert torch.linalg.vecdot(x, x).equal(torch.dot(x, x))
+    with pytest.raises(RuntimeError):
+        torch.linalg.vecdot(x, x[:1])
+
+
 def test_vecdot_takes_one_dtype():
     with pytest.raises(RuntimeError):
         torch.linalg.vecdot(torch.ones(3), torch.ones(3, dtype=torch.float64))

@@ -92,7 +92,7 @@ def _float_formatter(values: list[float], options: PrintOptions) -> tuple[Format
     low, high = (min(sizes), max(sizes)) if sizes else (0.0, 0.0)
     wide_range = bool(sizes) and (high / low > 1000.0 or high > 1.0e8)
     scientific = wide_range or (not integral and low < 1.0e-4)
-    if options.sci_mode is not None:
+    if options.sci_mode is not None and sizes:
         scientific = options.sci_mode
     precision = options.precision
 

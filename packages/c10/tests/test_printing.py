@@ -238,6 +238,7 @@ def test_options():
     assert repr(x) == "tensor([  1.23, 100.00])"
     c10.set_printoptions(sci_mode=True)
     assert repr(x) == "tensor([1.23e+00, 1.00e+02])"
+    assert repr(c10.tensor([0.0, -0.0])) == "tensor([0., -0.])"
     c10.set_printoptions(profile="default", sci_mode=False)
     assert repr(c10.tensor([1e-6, 1.0])) == "tensor([0.0000, 1.0000])"
     c10.set_printoptions(profile="default", threshold=4, edgeitems=1)

@@ -11,7 +11,7 @@ import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.functional as F
-from argand_autograd import grad
+from argand_autograd import grad, no_grad
 
 RNG = np.random.default_rng(0)
 
@@ -486,8 +486,31 @@ def test_embedding():
     close(frozen(aten.tensor([0, 1])), [[0.6, 0.8], [0.3, 0.4]], 1e-5)
     with pytest.raises(AssertionError, match="padding_idx 9"):
         nn.Embedding(5, 3, padding_idx=9)
-    with pytest.raises(ValueError, match="sparse=True"):
-        F.embedding(index, table.weight, sparse=True)
+
+
+def test_sparse_gradients_are_refused_where_they_would_be_recorded():
+    table, bag = nn.Embedding(5, 3, sparse=True), nn.EmbeddingBag(5, 3, sparse=True)
+    assert repr(table) == "Embedding(5, 3, sparse=True)"
+    index = aten.tensor([[0, 4], [2, 0]])
+    for module in (table, bag):
+        with pytest.raises(NotImplementedError, match="got sparse=True for a weight that requires"):
+            module(index)
+        frozen = type(module).from_pretrained(module.weight.detach(), sparse=True)
+        with no_grad():
+            assert module(index).equal(frozen(index))
+
+
+@pytest.mark.parametrize("dtype", [c10.float16, c10.bfloat16], ids=str)
+def test_attention_of_16_bits_keeps_its_scores_exact(dtype):
+    """Composed of products, too: of three dimensions, and where weights may drop out."""
+    q, k, v = ((tensor(3 * normal(2, 20, 8))).to(dtype) for _ in range(3))
+    exact = F.scaled_dot_product_attention(q.double(), k.double(), v.double())
+    bound = float(exact.abs().max()) * 2.0 ** (-8 if dtype == c10.bfloat16 else -11)
+    for dims, p in ((3, 0.0), (4, 1e-12)):
+        x = [t if dims == 3 else t[None] for t in (q, k, v)]
+        found = F.scaled_dot_product_attention(*x, dropout_p=p)
+        assert found.dtype == dtype
+        assert float((found.reshape(exact.shape).double() - exact).abs().max()) < bound
 
 
 def test_shuffles():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -103,6 +105,8 @@ def test_fractional_pooling_by_given_samples():
     assert empty.shape == (0, 4, 2, 2, 2)
     with pytest.raises(RuntimeError, match="expected _random_samples of shape"):
         pool(aten.empty([3, 4, 5, 5, 5]), 2, output_size=2, _random_samples=samples)
+    with pytest.raises(RuntimeError, match="_random_samples of the input's dtype"):
+        pool(x, 2, output_size=2, _random_samples=samples.double())
 
 
 @pytest.mark.parametrize("spatial", [1, 2, 3])
@@ -143,6 +147,37 @@ def test_places_that_are_no_numbers():
             found = F.grid_sample(x, grid, mode, padding, align_corners=False)
             assert bool(found.isnan()) == shown
             assert shown or found.item() == (padding != "zeros")
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_what_is_not_finite_shows_wherever_the_other_number_is(mode):
+    places = [[math.nan, 5], [5, math.nan], [math.inf, 5], [-5, -math.inf], [math.nan, 0]]
+    grid = aten.tensor([[places]])
+    for width in (1, 3):
+        x = aten.ones(1, 1, 3, width)
+        assert F.grid_sample(x, grid, mode, align_corners=False).isnan().all()
+        composed = aten.ops._grid_sample(x, grid, mode, "zeros", False)
+        assert composed.isnan().all()
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_places_of_volumes_that_are_not_finite(mode):
+    """They lie outside; moved inside, with the last element."""
+    x = aten.arange(8, dtype=c10.float32).reshape(1, 1, 2, 2, 2)
+    places = [[math.nan, -1, -1], [math.inf, -1, -1], [-math.inf, -1, -1]]
+    grid = aten.tensor([[[places]]])
+    for padding, expected in (("zeros", [0, 0, 0]), ("border", [1, 1, 0]), ("reflection", [1, 1, 1])):
+        found = F.grid_sample(x, grid, mode, padding, align_corners=True)
+        assert found.flatten().tolist() == expected
+
+
+def test_circular_padding_that_leaves_nothing():
+    x = normal(1, 1, 4)
+    assert F.pad(x, (-4, 0), "circular").shape == F.pad(x, (-2, -2), "circular").shape == (1, 1, 0)
+    assert F.pad(x[..., None], (0, 0, -1, -3), "circular").shape == (1, 1, 0, 1)
+    for wrong in ((-5, 0), (-4, 1), (-5, 1)):
+        with pytest.raises(RuntimeError, match="padding"):
+            F.pad(x, wrong, "circular")
 
 
 def test_nearest_elements_have_a_gradient_of_zero_by_their_places():

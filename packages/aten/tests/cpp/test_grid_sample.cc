@@ -56,14 +56,15 @@ double sample(const Tensor& x, int64_t plane, E gx, E gy, const How& how) {
   const int64_t h = x.size(2), w = x.size(3);
   const Taps<E> columns(gx, w, how), rows(gy, h, how);
   const auto counts = [](const Taps<E>& t, size_t k, int64_t size) {
-    return std::isnan(t.weight[k]) || (t.at[k] >= 0 && t.at[k] < static_cast<E>(size));
+    return t.at[k] >= 0 && t.at[k] < static_cast<E>(size);
   };
   double sum = 0;
   for (size_t i = 0; i < rows.at.size(); i++)
     for (size_t j = 0; j < columns.at.size(); j++) {
-      if (!counts(rows, i, h) || !counts(columns, j, w)) continue;
       const E weight = rows.weight[i] * columns.weight[j];
-      sum += std::isnan(weight) ? NAN : weight * at(x, (plane * h + static_cast<int64_t>(rows.at[i])) * w + static_cast<int64_t>(columns.at[j]));
+      if (std::isnan(weight)) return NAN;  // wherever the place is
+      if (!counts(rows, i, h) || !counts(columns, j, w)) continue;
+      sum += weight * at(x, (plane * h + static_cast<int64_t>(rows.at[i])) * w + static_cast<int64_t>(columns.at[j]));
     }
   return sum;
 }

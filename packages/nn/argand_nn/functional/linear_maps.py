@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import argand_aten as aten
+from argand_autograd import is_grad_enabled
 from argand_c10 import Tensor, bfloat16, dtype, float16, float32, int32, int64
 from argand_c10.errors import require_tensors
 
@@ -37,6 +38,14 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return aten.bilinear(input1, input2, weight, bias)
 
 
+def _refuse_sparse_gradient(function: str, weight: Tensor, sparse: bool) -> None:
+    if sparse and weight.requires_grad and is_grad_enabled():
+        raise NotImplementedError(
+            f"{function}: got sparse=True for a weight that requires a gradient, expected False: every "
+            "gradient is dense; leave out sparse=True, and take SGD, Adagrad or Adam, not SparseAdam"
+        )
+
+
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -55,13 +64,10 @@ def embedding(
         max_norm: rows looked up are first shortened in place to this norm.
         norm_type: the p of that norm.
         scale_grad_by_freq: divide gradients by how often a row occurs in `input`.
-        sparse: not supported; gradients are dense.
+        sparse: refused where gradients of `weight` are recorded, which are dense.
     """
     require_tensors("embedding", input=input, weight=weight)
-    if sparse:
-        raise ValueError(
-            "embedding: got sparse=True, expected False; sparse gradients do not exist"
-        )
+    _refuse_sparse_gradient("embedding", weight, sparse)
     if weight.dim() != 2:
         raise RuntimeError(
             f"embedding: got a weight of shape {list(weight.shape)}, expected (rows, features)"
@@ -105,7 +111,7 @@ def embedding_bag(
         norm_type: the p of that norm.
         scale_grad_by_freq: divide gradients by how often a row occurs in `input`.
         mode: sum, mean or max; that of an empty bag is 0.
-        sparse: not supported; gradients are dense.
+        sparse: refused where gradients of `weight` are recorded, which are dense.
         per_sample_weights: factors of the rows, of the shape of `input` (mode sum).
         include_last_offset: the last of `offsets` is the end of the last bag.
         padding_idx: rows of this number are left out.
@@ -134,6 +140,7 @@ def embedding_bag(
             raise NotImplementedError(
                 f"embedding_bag: got per_sample_weights with mode {mode!r}, expected mode 'sum'"
             )
+    _refuse_sparse_gradient("embedding_bag", weight, sparse)
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
@@ -159,7 +166,7 @@ def embedding_bag(
         offsets,
         scale_grad_by_freq,
         _BAG_MODES.index(mode),
-        sparse,
+        False,
         per_sample_weights,
         include_last_offset,
         padding_idx,

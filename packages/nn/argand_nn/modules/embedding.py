@@ -146,6 +146,8 @@ class Embedding(_Table):
             text += f", norm_type={self.norm_type}"
         if self.scale_grad_by_freq:
             text += ", scale_grad_by_freq=True"
+        if self.sparse:
+            text += ", sparse=True"
         return text
 
 

@@ -118,7 +118,7 @@ ARGAND_LOOPS void direction(int64_t n, const E* grid, int64_t length, int along,
 }
 
 // Taps of a place that lie side by side are read as one: at[row * B + place] is the left one of a row, and the weights of both follow each other. The
-// weight -0 marks what is no element; no other weight is -0.
+// weight -0 marks what is no element; no other weight is -0, and NaN shows wherever the place is.
 template <class E>
 ARGAND_LOOPS void pairs(int64_t n, int32_t width, const int32_t (*column)[B], const E (*wx)[B], const int32_t (*row)[B], const E (*wy)[B],
                         int32_t* at, E* weights) {
@@ -134,8 +134,9 @@ ARGAND_LOOPS void pairs(int64_t n, int32_t width, const int32_t (*column)[B], co
     for (int64_t i = 0; i < n; i++) {
       const int32_t r = row[ky][i];
       at[i] = r < 0 ? 0 : r * width + start[i];
-      weights[2 * i] = (r | whole[0][i]) < 0 ? E(-0.0) : wy[ky][i] * part[0][i];
-      weights[2 * i + 1] = (r | whole[1][i]) < 0 ? E(-0.0) : wy[ky][i] * part[1][i];
+      const E left = wy[ky][i] * part[0][i], right = wy[ky][i] * part[1][i];
+      weights[2 * i] = (r | whole[0][i]) < 0 && left == left ? E(-0.0) : left;
+      weights[2 * i + 1] = (r | whole[1][i]) < 0 && right == right ? E(-0.0) : right;
     }
 }
 
@@ -145,7 +146,8 @@ ARGAND_LOOPS void join(int64_t n, int32_t width, const int32_t* row, const int32
   for (int64_t i = 0; i < n; i++) {
     const bool none = (row[i] | column[i]) < 0;
     at[i] = none ? 0 : row[i] * width + column[i];
-    weights[i] = none ? E(-0.0) : wy[i] * wx[i] + E(0);  // -0 + 0 is 0
+    const E weight = wy[i] * wx[i] + E(0);  // -0 + 0 is 0
+    weights[i] = none && weight == weight ? E(-0.0) : weight;
   }
 }
 

@@ -115,9 +115,10 @@ def grid_sample_2d(
             row, row_inside, row_weight = _grid_tap(py, height, ky, MODE, PADDING, ALIGN)
             for kx in tl.static_range(TAPS):
                 column, inside, weight = _grid_tap(px, width, kx, MODE, PADDING, ALIGN)
+                weight = row_weight * weight
                 inside = inside & row_inside & live
                 value = widen(tl.load(base + row * w + column, mask=inside, other=0.0))
-                sums = tl.where(inside, sums + row_weight * weight * value, sums)
+                sums = tl.where(inside | (weight != weight), sums + weight * value, sums)
         tl.store(
             out + plane * places + (e - image * places), sums.to(out.dtype.element_ty), mask=live
         )
