@@ -174,7 +174,7 @@ def c10_stub(head: str, methods: str) -> str:
 def front_end_stub() -> str:
     """argand: where each of its names comes from."""
     lines = [_HEADER + "# mypy: ignore-errors", "from typing import Any"]
-    for name in dir(argand):
+    for name in ("__version__", *dir(argand)):
         value = getattr(argand, name)
         origin = argand._OWN.get(name)
         if isinstance(value, ModuleType):
@@ -215,9 +215,13 @@ def module_stub(module_name: str) -> str:
     """A module that hands on the names of others, each named where it is defined: type checkers do not follow a computed `__all__`."""
     module = importlib.import_module(module_name)
     lines = [_HEADER + "# mypy: ignore-errors", "from typing import Any"]
-    for name in sorted(
-        getattr(module, "__all__", None) or (n for n in dir(module) if not n.startswith("_"))
-    ):
+    public = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+    bases = {  # that subclasses of users name
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and name.startswith("_") and value.__module__.startswith("argand")
+    }
+    for name in sorted({*public, *bases}):
         value = getattr(module, name)
         if isinstance(value, ModuleType):
             folder, _, last = value.__name__.rpartition(".")

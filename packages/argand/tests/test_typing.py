@@ -17,6 +17,9 @@ _RIGHT = """
 import argand as torch
 import argand.nn.functional as F
 from argand import Tensor, nn
+from argand.autograd.function import FunctionCtx
+from argand.nn.modules.batchnorm import _BatchNorm
+from argand.nn.modules.loss import _Loss
 
 
 def attention(q: Tensor, k: Tensor, v: torch.Tensor, mask: Tensor | None = None) -> Tensor:
@@ -37,7 +40,13 @@ class Net(nn.Module):
         return torch.relu(y).sum(dim=1, keepdim=True)
 
 
+class Distance(_Loss):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return F.l1_loss(x, y, reduction=self.reduction)
+
+
 model = Net(4)
+print(Distance()(torch.ones(2), torch.zeros(2)), [isinstance(m, _BatchNorm) for m in model.modules()])
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
 x = torch.randn(3, 4, dtype=torch.float32, device="cpu", requires_grad=True)
@@ -57,6 +66,8 @@ torch.manual_seed(0)
 torch.save(model.state_dict(), "model.safetensors")
 """
 _TYPES = {
+    "torch.__version__": "TorchVersion",
+    "FunctionCtx()": "FunctionCtx",
     "x": "Tensor",
     "x.shape": "Size",
     "x.size(0)": "int",
@@ -211,5 +222,9 @@ def test_modules_that_hand_on_names_have_stubs():
     assert [
         name
         for name in sorted(handing_on)
-        if not any((root / f"{name}i").exists() for root in roots)
+        if not any(
+            (root / stub).exists()
+            for root in roots
+            for stub in (f"{name}i", name.replace(".py", "/__init__.pyi"))
+        )
     ] == []
