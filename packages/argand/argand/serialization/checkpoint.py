@@ -1,7 +1,8 @@
 """`save` and `load`: nested state as one safetensors file.
 
-The structure (dicts, lists, tuples, scalars) is JSON in the file's metadata, in which a tensor is
+The structure (dicts, lists, tuples, sets, scalars) is JSON in the file's metadata, in which a tensor is
 the name of an entry; a file without it, as other programs write, is a flat dict of tensors.
+Entries are row-major; how tensors lay whose dimensions were in another order is in the metadata, too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 import argand_c10 as c10
@@ -19,6 +21,7 @@ from argand_c10 import Module, Parameter, Tensor
 __all__ = ["load", "save"]
 
 _TREE_KEY = "argand.tree"
+_ORDERS_KEY = "argand.orders"
 # Deepest nesting of containers; far below Python's recursion limit.
 _MAX_DEPTH = 100
 
@@ -32,9 +35,9 @@ def save(
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Save tensors in nested dicts, lists and tuples, together with numbers, strings and None.
+    """Save tensors in nested dicts, lists, tuples and sets, together with numbers, strings, bytes and None.
 
-    Tensors that share all of their memory (tied weights) are stored once and tied again by `load`; parameters and tensors that
+    A tensor keeps the order of its dimensions in memory, as `channels_last`. Tensors that share all of their memory (tied weights) are stored once and tied again by `load`; parameters and tensors that
     require grad are such again.
     A path is written atomically: it holds either its old content or all of the new. A link stays, and the file that it names
     is written; a device or pipe is written to as it is.
@@ -51,6 +54,8 @@ def save(
     packer = _Packer()
     tree = packer.pack(obj, "", 0)
     metadata = {"format": "pt", _TREE_KEY: json.dumps(tree, separators=(",", ":"))}
+    if orders := {n: order for n, t in packer.tensors.items() if (order := _order_of(t))}:
+        metadata[_ORDERS_KEY] = json.dumps(orders, separators=(",", ":"))
     if not isinstance(f, str | os.PathLike):
         write_tensors(f, packer.tensors, metadata)
         return
@@ -114,6 +119,8 @@ def load(
     if _TREE_KEY not in metadata:
         return tensors
     try:
+        for name, order in json.loads(metadata.get(_ORDERS_KEY, "{}")).items():
+            tensors[name] = _laid(tensors[name], order)
         return _Unpacker(tensors).unpack(json.loads(metadata[_TREE_KEY]), 0)
     except (
         LookupError,
@@ -127,6 +134,19 @@ def load(
             f"load: {source} is damaged: its structure cannot be read "
             f"({type(error).__name__}: {error})"
         ) from None
+
+
+def _order_of(tensor: Tensor) -> list[int] | None:
+    """The dimensions from the outermost in memory on, of a dense tensor that is not row-major."""
+    if tensor.is_contiguous():
+        return None
+    order = sorted(range(tensor.dim()), key=lambda d: -tensor.stride(d))
+    return order if tensor.permute(order).is_contiguous() else None
+
+
+def _laid(tensor: Tensor, order: list[int]) -> Tensor:
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return tensor.permute(order).contiguous().permute(back)
 
 
 def _placed(tensor: Tensor, map_location: Any) -> Tensor:
@@ -160,8 +180,11 @@ class _Packer:
             kind = "differentiated" if value.requires_grad else "tensor"
             return {kind: self._name_of(value, path)}
         if isinstance(value, Mapping):
-            return {"dict": [self._pack_item(k, v, path, depth) for k, v in value.items()]}
-        if type(value) in (list, tuple) or isinstance(value, c10.Size):
+            kind = "ordered" if isinstance(value, OrderedDict) else "dict"
+            return {kind: [self._pack_item(k, v, path, depth) for k, v in value.items()]}
+        if isinstance(value, bytes):
+            return {"bytes": [value.hex()]}
+        if type(value) in (list, tuple, set) or isinstance(value, c10.Size):
             kind = "size" if isinstance(value, c10.Size) else type(value).__name__
             return {
                 kind: [
@@ -178,12 +201,13 @@ class _Packer:
         raise TypeError(_refusal(value, path))
 
     def _pack_item(self, key: Any, value: Any, path: str, depth: int) -> list[Any]:
-        if key is not None and type(key) not in (bool, int, float, str):
+        if key is not None and type(key) not in (bool, int, float, str, tuple):
             raise TypeError(
                 f"save: got a key of type {type(key).__name__} at {path or 'the top'!r}, expected "
-                "str, int, float, bool or None"
+                "str, int, float, bool, a tuple of them or None"
             )
-        return [key, self.pack(value, f"{path}.{key}" if path else str(key), depth + 1)]
+        packed = self.pack(key, path, depth + 1) if type(key) is tuple else key
+        return [packed, self.pack(value, f"{path}.{key}" if path else str(key), depth + 1)]
 
     def _name_of(self, tensor: Tensor, path: str) -> str:
         identity: Any = id(tensor)
@@ -216,8 +240,16 @@ def _refusal(value: Any, path: str) -> str:
         )
     return (
         f"save: got {type(value).__name__}{place}, expected tensors, numbers, strings, None, or "
-        "dicts, lists and tuples of those; files hold data only, no objects"
+        "dicts, lists, tuples and sets of those; files hold data only, no objects"
     )
+
+
+_SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "size": c10.Size,
+}
 
 
 class _Unpacker:
@@ -249,11 +281,13 @@ class _Unpacker:
             raise ValueError(f"expected a list as the content of {kind!r}")
         if kind == "parameter":
             return self._tensor(kind, *content)
-        if kind == "dict":
-            return {key: self.unpack(value, depth + 1) for key, value in content}
-        if kind in ("list", "tuple", "size"):
-            values = [self.unpack(value, depth + 1) for value in content]
-            return values if kind == "list" else (tuple if kind == "tuple" else c10.Size)(values)
+        if kind in ("dict", "ordered"):
+            items = ((self.unpack(k, depth + 1), self.unpack(v, depth + 1)) for k, v in content)
+            return dict(items) if kind == "dict" else OrderedDict(items)
+        if kind in _SEQUENCES:
+            return _SEQUENCES[kind]([self.unpack(value, depth + 1) for value in content])
+        if kind == "bytes":
+            return bytes.fromhex(*content)
         if kind == "device":
             return c10.device(*content)
         if kind == "complex":
