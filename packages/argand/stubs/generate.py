@@ -219,7 +219,9 @@ def module_stub(module_name: str) -> str:
     bases = {  # that subclasses of users name
         name
         for name, value in vars(module).items()
-        if isinstance(value, type) and name.startswith("_") and value.__module__.startswith("argand")
+        if isinstance(value, type)
+        and name.startswith("_")
+        and value.__module__.startswith("argand")
     }
     for name in sorted({*public, *bases}):
         value = getattr(module, name)

@@ -280,6 +280,13 @@ def test_membership():
         np.testing.assert_array_equal(found, np.isin(x, y, invert=invert))
 
 
+def test_rounding_of_complex_numbers():
+    assert xp.round(argand.tensor([2.5 - 1.5j, 0.4 + 0.6j])).tolist() == [2 - 2j, 1j]
+    for f in (xp.ceil, xp.floor, xp.trunc):
+        with pytest.raises(NotImplementedError):
+            f(argand.tensor([2.5j]))
+
+
 def test_unique_of_nan_and_complex_numbers():
     x = np.array([np.nan, 1.0, np.nan, 0.0, 1.0])
     values, counts = xp.unique_counts(argand.tensor(x))

@@ -92,7 +92,13 @@ def test_sets_bytes_and_ordered_dicts(tmp_path):
 def test_the_order_of_dimensions_is_kept(tmp_path):
     image = torch.arange(48.0).reshape(2, 2, 3, 4)
     last = image.to(memory_format=torch.channels_last)
-    state = [last, image.permute(3, 1, 0, 2), image[:, :, ::2], torch.nn.Parameter(last), image[0].mT]
+    state = [
+        last,
+        image.permute(3, 1, 0, 2),
+        image[:, :, ::2],
+        torch.nn.Parameter(last),
+        image[0].mT,
+    ]
     torch.save(state, tmp_path / "x")
     for saved, loaded in zip(state, torch.load(tmp_path / "x"), strict=True):
         assert loaded.equal(saved)
@@ -358,7 +364,10 @@ def entry(**changes):
         (plain_file(entry(shape=[0, 2**64 - 1], data_offsets=[0, 0]), b""), "unusable shape"),
         (plain_file(W, b"\0" * 8, {"argand.tree": "{"}), "structure cannot be read"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"tensor":"v"}'}), "structure cannot be read"),
-        (plain_file(W, b"\0" * 8, {"argand.tree": "1", "argand.orders": '{"w":[0,0]}'}), "cannot be"),
+        (
+            plain_file(W, b"\0" * 8, {"argand.tree": "1", "argand.orders": '{"w":[0,0]}'}),
+            "cannot be",
+        ),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"eval":[1]}'}), "unknown kind 'eval'"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"list":"ab"}'}), "expected a list"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"parameter":["w"]}'}), "structure cannot"),

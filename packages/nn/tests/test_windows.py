@@ -166,7 +166,11 @@ def test_places_of_volumes_that_are_not_finite(mode):
     x = aten.arange(8, dtype=c10.float32).reshape(1, 1, 2, 2, 2)
     places = [[math.nan, -1, -1], [math.inf, -1, -1], [-math.inf, -1, -1]]
     grid = aten.tensor([[[places]]])
-    for padding, expected in (("zeros", [0, 0, 0]), ("border", [1, 1, 0]), ("reflection", [1, 1, 1])):
+    for padding, expected in (
+        ("zeros", [0, 0, 0]),
+        ("border", [1, 1, 0]),
+        ("reflection", [1, 1, 1]),
+    ):
         found = F.grid_sample(x, grid, mode, padding, align_corners=True)
         assert found.flatten().tolist() == expected
 

@@ -36,7 +36,9 @@ def _unary(name: str) -> Callable[[Tensor], Tensor]:
     operator = getattr(argand, name)
 
     def function(x: Tensor, /) -> Tensor:
-        if name in _ROUNDING and not x.is_floating_point():
+        if name == "round" and x.is_complex():
+            return argand.complex(operator(x.real), operator(x.imag))
+        if name in _ROUNDING and not x.is_floating_point() and not x.is_complex():
             return x.clone()
         if name == "imag" and not x.is_complex():
             return argand.zeros_like(x)

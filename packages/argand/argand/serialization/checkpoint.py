@@ -140,7 +140,7 @@ def _order_of(tensor: Tensor) -> list[int] | None:
     """The dimensions from the outermost in memory on, of a dense tensor that is not row-major."""
     if tensor.is_contiguous():
         return None
-    order = sorted(range(tensor.dim()), key=lambda d: -tensor.stride(d))
+    order = sorted(range(tensor.dim()), key=tuple(tensor.stride()).__getitem__, reverse=True)
     return order if tensor.permute(order).is_contiguous() else None
 
 

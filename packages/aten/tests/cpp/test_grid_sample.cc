@@ -55,9 +55,7 @@ template <class E>
 double sample(const Tensor& x, int64_t plane, E gx, E gy, const How& how) {
   const int64_t h = x.size(2), w = x.size(3);
   const Taps<E> columns(gx, w, how), rows(gy, h, how);
-  const auto counts = [](const Taps<E>& t, size_t k, int64_t size) {
-    return t.at[k] >= 0 && t.at[k] < static_cast<E>(size);
-  };
+  const auto counts = [](const Taps<E>& t, size_t k, int64_t size) { return t.at[k] >= 0 && t.at[k] < static_cast<E>(size); };
   double sum = 0;
   for (size_t i = 0; i < rows.at.size(); i++)
     for (size_t j = 0; j < columns.at.size(); j++) {
