@@ -139,8 +139,9 @@ def main() -> None:
     library = types.ModuleType("argand_aten_cuda")
     library.__path__ = [str(Path(sys.argv[1], "argand_aten_cuda"))]
     sys.modules["argand_aten_cuda"] = library
-    functions = importlib.import_module("argand_aten_cuda.math")
-    functions.libdevice = DeviceLibrary()  # type: ignore[attr-defined]
+    for module in ("math", "device_functions"):
+        functions = importlib.import_module(f"argand_aten_cuda.{module}")
+        functions.libdevice = DeviceLibrary()  # type: ignore[attr-defined]
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:

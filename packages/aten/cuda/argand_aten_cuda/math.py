@@ -11,9 +11,81 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from argand_aten_cuda.device_functions import (
+    argand_acos,
+    argand_acosh,
+    argand_asin,
+    argand_asinh,
+    argand_atan,
+    argand_atan2,
+    argand_atanh,
+    argand_bessel_j0,
+    argand_bessel_j1,
+    argand_bessel_y0,
+    argand_bessel_y1,
+    argand_cos,
+    argand_cosh,
+    argand_erf,
+    argand_erfc,
+    argand_erfcx,
+    argand_erfinv,
+    argand_exp,
+    argand_exp2,
+    argand_expm1,
+    argand_hypot,
+    argand_i0,
+    argand_i1,
+    argand_lgamma,
+    argand_log,
+    argand_log10,
+    argand_log1p,
+    argand_log2,
+    argand_ndtri,
+    argand_nextafter,
+    argand_sin,
+    argand_sinh,
+    argand_tan,
+    argand_tanh,
+)
 from argand_aten_cuda.generated.primitives import PRIMITIVES
 
-__all__ = ["PRIMITIVES"]
+__all__ = [
+    "PRIMITIVES",
+    "argand_acos",
+    "argand_acosh",
+    "argand_asin",
+    "argand_asinh",
+    "argand_atan",
+    "argand_atan2",
+    "argand_atanh",
+    "argand_bessel_j0",
+    "argand_bessel_j1",
+    "argand_bessel_y0",
+    "argand_bessel_y1",
+    "argand_cos",
+    "argand_cosh",
+    "argand_erf",
+    "argand_erfc",
+    "argand_erfcx",
+    "argand_erfinv",
+    "argand_exp",
+    "argand_exp2",
+    "argand_expm1",
+    "argand_hypot",
+    "argand_i0",
+    "argand_i1",
+    "argand_lgamma",
+    "argand_log",
+    "argand_log10",
+    "argand_log1p",
+    "argand_log2",
+    "argand_ndtri",
+    "argand_nextafter",
+    "argand_sin",
+    "argand_sinh",
+    "argand_tan",
+    "argand_tanh",
+]
 
 
 @triton.jit
@@ -234,192 +306,41 @@ def argand_frac(x):
     return x - libdevice.trunc(x)
 
 
-# ---- functions of the device library ---------------------------------------------------------------------------------
+# ---- parts of numbers -------------------------------------------------------------------------------------------------
 @triton.jit
-def argand_exp(x):
-    return libdevice.exp(x)
-
-
-@triton.jit
-def argand_exp2(x):
-    return libdevice.exp2(x)
-
-
-@triton.jit
-def argand_expm1(x):
-    return libdevice.expm1(x)
-
-
-@triton.jit
-def argand_log(x):
-    return libdevice.log(x)
-
-
-@triton.jit
-def argand_log2(x):
-    return libdevice.log2(x)
-
-
-@triton.jit
-def argand_log10(x):
-    return libdevice.log10(x)
-
-
-@triton.jit
-def argand_log1p(x):
-    return libdevice.log1p(x)
-
-
-@triton.jit
-def argand_sin(x):
-    return libdevice.sin(x)
-
-
-@triton.jit
-def argand_cos(x):
-    return libdevice.cos(x)
-
-
-@triton.jit
-def argand_tan(x):
-    return libdevice.tan(x)
-
-
-@triton.jit
-def argand_asin(x):
-    return libdevice.asin(x)
-
-
-@triton.jit
-def argand_acos(x):
-    return libdevice.acos(x)
-
-
-@triton.jit
-def argand_atan(x):
-    return libdevice.atan(x)
-
-
-@triton.jit
-def argand_sinh(x):
-    return libdevice.sinh(x)
-
-
-@triton.jit
-def argand_cosh(x):
-    return libdevice.cosh(x)
-
-
-@triton.jit
-def argand_tanh(x):
-    return libdevice.tanh(x)
-
-
-@triton.jit
-def argand_asinh(x):
-    return libdevice.asinh(x)
-
-
-@triton.jit
-def argand_acosh(x):
-    return libdevice.acosh(x)
-
-
-@triton.jit
-def argand_atanh(x):
-    return libdevice.atanh(x)
-
-
-@triton.jit
-def argand_erf(x):
-    return libdevice.erf(x)
-
-
-@triton.jit
-def argand_erfc(x):
-    return libdevice.erfc(x)
-
-
-@triton.jit
-def argand_lgamma(x):
-    return libdevice.lgamma(x)
-
-
-@triton.jit
-def argand_erfcx(x):
-    return libdevice.erfcx(x)
-
-
-@triton.jit
-def argand_ndtri(x):
-    return libdevice.normcdfinv(x)
-
-
-@triton.jit
-def argand_i0(x):
-    return tl.where(tl.abs(x) == float("inf"), tl.abs(x), libdevice.cyl_bessel_i0(x))
-
-
-@triton.jit
-def argand_i1(x):
-    return tl.where(tl.abs(x) == float("inf"), x, libdevice.cyl_bessel_i1(x))
-
-
-@triton.jit
-def argand_bessel_j0(x):
-    return libdevice.j0(x)
-
-
-@triton.jit
-def argand_bessel_j1(x):
-    return libdevice.j1(x)
-
-
-@triton.jit
-def argand_bessel_y0(x):
-    return libdevice.y0(x)
-
-
-@triton.jit
-def argand_bessel_y1(x):
-    return libdevice.y1(x)
-
-
-@triton.jit
-def argand_nextafter(x, y):
-    return libdevice.nextafter(x, y)
-
-
-@triton.jit
-def _exponent(x):
-    """The power of 2 above |x|; 0 for 0, infinities and NaN."""
+def _parts(x):
+    """A mantissa and a power of 2 that make x, by its bits; of 0, infinities and NaN they are x itself and 0."""
+    if x.dtype == tl.float64:
+        BITS: tl.constexpr = tl.int64
+        WIDTH: tl.constexpr = 52  # of the mantissa
+        FIELD: tl.constexpr = 0x7FF  # the exponent's bits
+        LEAST: tl.constexpr = 2.2250738585072014e-308
+        LARGE: tl.constexpr = 18014398509481984.0  # 2**54
+        BELOW: tl.constexpr = 54
+    else:
+        BITS: tl.constexpr = tl.int32
+        WIDTH: tl.constexpr = 23
+        FIELD: tl.constexpr = 0xFF
+        LEAST: tl.constexpr = 1.1754943508222875e-38
+        LARGE: tl.constexpr = 33554432.0  # 2**25
+        BELOW: tl.constexpr = 25
+    HALF: tl.constexpr = FIELD // 2 - 1  # the exponent's bits of numbers in [0.5, 1)
+    tiny = tl.abs(x) < LEAST
+    bits = tl.where(tiny, x * LARGE, x).to(BITS, bitcast=True)
+    power = ((bits >> WIDTH) & FIELD) - tl.where(tiny, HALF + BELOW, HALF)
+    mantissa = ((bits & ~(FIELD << WIDTH)) | (HALF << WIDTH)).to(x.dtype, bitcast=True)
     ordinary = (x != 0) & (tl.abs(x) < float("inf"))
-    return tl.where(ordinary, libdevice.ilogb(x) + 1, 0)
+    return tl.where(ordinary, mantissa, x), tl.where(ordinary, power, 0)
 
 
 @triton.jit
 def argand_frexp_exponent(x):
-    return _exponent(x).to(x.dtype)
+    return _parts(x)[1].to(x.dtype)
 
 
 @triton.jit
 def argand_frexp_mantissa(x):
-    return libdevice.ldexp(x, -_exponent(x))
-
-
-@triton.jit
-def argand_erfinv(x):
-    return libdevice.erfinv(x)
-
-
-@triton.jit
-def argand_atan2(x, y):
-    return libdevice.atan2(x, y)
-
-
-@triton.jit
-def argand_hypot(x, y):
-    return libdevice.hypot(x, y)
+    return _parts(x)[0]
 
 
 @triton.jit

@@ -77,13 +77,14 @@ def ctc_forward(
     now = tl.where(s < 2, p, NEVER)
     tl.store(alpha + s, now, mask=live & (length > 0))
     tl.debug_barrier()  # the next step reads what other threads wrote
+    line = tl.full((), BLOCK, tl.int64)
     for t in range(1, length):
-        before = alpha + ((t - 1) if KEEP else (t - 1) % 2) * BLOCK
+        before = alpha + ((t - 1) if KEEP else (t - 1) % 2) * line
         one = tl.load(before + s - 1, mask=live & (s > 0), other=NEVER)
         two = tl.load(before + s - 2, mask=skips, other=NEVER)
         p = widen(tl.load(x + t * count.to(tl.int64) * classes + symbol, mask=live, other=NEVER))
         now = tl.where(live, _log_add(_log_add(now, one), two) + p, NEVER)
-        tl.store(alpha + (t if KEEP else t % 2) * BLOCK + s, now, mask=live)
+        tl.store(alpha + (t if KEEP else t % 2) * line + s, now, mask=live)
         tl.debug_barrier()
     last = tl.max(tl.where(s == 2 * n, now, NEVER), 0)
     other = tl.max(tl.where(s == 2 * n - 1, now, NEVER), 0)
@@ -115,9 +116,10 @@ def ctc_occupancy(
     turns += b * 2 * BLOCK
     loss = tl.load(losses + b)
     ends = tl.where(live & (s + 2 >= 2 * n + 1), 0.0, NEVER).to(loss.dtype)
+    line = tl.full((), BLOCK, tl.int64)
     for k in range(0, length):
         t = length - 1 - k
-        at = alpha + t * BLOCK + s
+        at = alpha + t * line + s
         tl.store(at, tl.load(at, mask=live, other=NEVER) + ends + loss, mask=live)
         p = widen(tl.load(x + t * count.to(tl.int64) * classes + symbol, mask=live, other=NEVER))
         now = ends + p

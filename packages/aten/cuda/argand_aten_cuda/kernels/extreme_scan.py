@@ -54,28 +54,38 @@ def _rows(n, outer, inner, BR: tl.constexpr, ALONG: tl.constexpr):
 
 
 @triton.jit
+def _piece(n, piece, ALIGNED: tl.constexpr):
+    """Where a program's piece begins, and how long it is: no place beyond n is formed, which may be next to 2**31."""
+    begin = tl.program_id(1) * piece
+    length = tl.minimum(piece, n - begin)
+    if ALIGNED:
+        length = tl.multiple_of(length, 16)
+    return begin, length
+
+
+@triton.jit
+def _step(x, first, here, begin, k, length, inner, SMALLEST: tl.constexpr, BN: tl.constexpr, ALONG: tl.constexpr):  # fmt: skip
+    """Of BN elements of each row, from the k-th of its piece on: where they lie, which there are, their keys and places."""
+    lane = k + tl.arange(0, BN)
+    place = (begin + lane)[None, :]
+    at = first[:, None] + place.to(tl.int64) * (1 if ALONG else inner)
+    live = here[:, None] & (lane < length)[None, :]
+    key, place = _elements(x, at, place, live, SMALLEST)
+    return at, live, key, place
+
+
+@triton.jit
 def extremes_of_pieces(
     parts, x, rows, n, outer, inner, piece, pieces,
     SMALLEST: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr, ALONG: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
     """The extreme of each row's piece: parts[key or place, row, piece]."""
     row, first, here = _rows(n, outer, inner, BR, ALONG)
-    begin = tl.program_id(1) * piece
-    end = tl.minimum(begin + piece, n)
-    if ALIGNED:
-        end = tl.multiple_of(end, 16)
-    lane = tl.arange(0, BN)
-    step = 1 if ALONG else inner
-    place = (begin + lane)[None, :]
-    key, at = _elements(
-        x, first[:, None] + place.to(tl.int64) * step, place, here[:, None] & (place < end), SMALLEST
-    )  # fmt: skip
-    for j in range(begin + BN, end, BN):
-        place = (j + lane)[None, :]
-        k, p = _elements(
-            x, first[:, None] + place.to(tl.int64) * step, place, here[:, None] & (place < end), SMALLEST
-        )  # fmt: skip
-        key, at = _later(key, at, k, p)
+    begin, length = _piece(n, piece, ALIGNED)
+    _, _, key, at = _step(x, first, here, begin, 0, length, inner, SMALLEST, BN, ALONG)
+    for k in range(BN, length, BN):
+        _, _, other, place = _step(x, first, here, begin, k, length, inner, SMALLEST, BN, ALONG)
+        key, at = _later(key, at, other, place)
     key, at = tl.reduce((key, at), 1, _later)
     to = parts + row * pieces + tl.program_id(1)
     tl.store(to, key.to(tl.int64), mask=here)
@@ -89,12 +99,8 @@ def latest_extreme(
 ):  # fmt: skip
     """Of each element the place of the latest extreme up to it; of several pieces, `parts` is as above."""
     row, first, here = _rows(n, outer, inner, BR, ALONG)
-    begin = tl.program_id(1) * piece
-    end = tl.minimum(begin + piece, n)
-    if ALIGNED:
-        end = tl.multiple_of(end, 16)
+    begin, length = _piece(n, piece, ALIGNED)
     lane = tl.arange(0, BN)
-    step = 1 if ALONG else inner
     none = tl.zeros([BR, BN], tl.int32) < 0
     key, at = _elements(x, first[:, None] + lane[None, :], lane[None, :], none, SMALLEST)
     for q in range(0, tl.program_id(1), BN):
@@ -105,15 +111,12 @@ def latest_extreme(
         k, p = _later(key, at, k, p)
         key, at = tl.where(known, k, key), tl.where(known, p, at)
     last_key, last_at = tl.reduce((key, at), 1, _later)
-    for j in range(begin, end, BN):
-        place = (j + lane)[None, :]
-        live = here[:, None] & (place < end)
-        to = first[:, None] + place.to(tl.int64) * step
-        element_key, element_at = _elements(x, to, place, live, SMALLEST)
-        so_far, latest = tl.associative_scan((element_key, element_at), 1, _later)
+    for k in range(0, length, BN):
+        to, live, key, at = _step(x, first, here, begin, k, length, inner, SMALLEST, BN, ALONG)
+        so_far, latest = tl.associative_scan((key, at), 1, _later)
         so_far, latest = _later(last_key[:, None], last_at[:, None], so_far, latest)
         tl.store(out + to, latest.to(tl.int64), mask=live)
-        step_key, step_at = tl.reduce((element_key, element_at), 1, _later)
+        step_key, step_at = tl.reduce((key, at), 1, _later)
         last_key, last_at = _later(last_key, last_at, step_key, step_at)
 
 
