@@ -91,6 +91,8 @@ def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
         "num_warps": kernel.option("num_warps", variant),
         "num_stages": kernel.option("num_stages", variant),
     }
+    if kernel.max_registers and target.backend == "cuda":
+        options["maxnreg"] = kernel.max_registers
     name = kernel.text(variant)
     try:
         image, metadata = code_object(source, target, options)

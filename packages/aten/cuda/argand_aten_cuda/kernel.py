@@ -41,6 +41,7 @@ class Kernel:
             the first one where it may be neither.
         num_warps: warps of a block, or a function of the variant.
         num_stages: as in Triton, or a function of the variant.
+        max_registers: of a thread, so that several blocks share a multiprocessor; None: as many as Triton wants.
         derived: further type names of a variant, from its types and constants.
         fp_fusion: whether products and sums may be fused. Not where other devices compute the same bits.
         divisible: parameters (pointers: addresses) that are multiples of 16, or a function of the variant.
@@ -55,6 +56,7 @@ class Kernel:
     derived: Callable[[Variant], Mapping[str, str]] | None = None
     num_warps: int | Callable[[Variant], int] = 4
     num_stages: int | Callable[[Variant], int] = 3
+    max_registers: int | None = None
     divisible: Sequence[str] | Callable[[Variant], Sequence[str]] = ()
     fp_fusion: bool = False
     wheel: Callable[[Variant], bool] | None = None

@@ -17,10 +17,11 @@ using argand::cuda::kernel;
 using argand::cuda::launch;
 
 constexpr int64_t kTile = 2048;
-constexpr int64_t kShortRow = 256, kRegisters = 4096;  // rows of narrow elements longer than the first and up to the second are sorted in registers
+constexpr int64_t kShortRow = 256, kRegisters = 1024;  // rows of narrow elements longer than the first and up to the second are sorted in registers
 constexpr int64_t kBlock = 1024;
-constexpr int64_t kMostKept = 1024, kLongestRow = 16384;                      // of topk_rows
-constexpr int64_t kRadixTile = 512, kRadixPrograms = 2048, kMostSteps = 127;  // of radix.py: programs that fill a device, and tiles of one
+constexpr int64_t kMostKept = 1024, kLongestRow = 16384;  // of topk_rows
+constexpr int64_t kPrograms = 2048;                       // fill a device
+constexpr int64_t kRadixTile = 4096, kDigits = 256, kFewTiles = 16;      // of radix.py: longer rows are sorted by passes over memory
 
 // A dimension of a row-major tensor as three nested loops, and its rows: n elements `inner` apart.
 struct Rows {
@@ -58,15 +59,14 @@ Tensor pack(const char* op, const Tensor& x, const Rows& s, const Tensor& previo
 }
 
 int32_t small(const char* op, int64_t n) {
-  if (n > std::numeric_limits<int32_t>::max() - kTile)
+  if (n > std::numeric_limits<int32_t>::max() - kRadixTile)
     fail(ARGAND_RUNTIME_ERROR, "%s: got %lld elements along a dimension, expected fewer than 2^31; split the tensor", op, static_cast<long long>(n));
   return static_cast<int32_t>(n);
 }
 
-// Sorts each row of n <= 2048 integers, which are all different.
+// Sorts each row of n <= kShortRow integers, which are all different.
 Tensor sort_rows(const char* op, const Tensor& packed, const Rows& s) {
-  const int64_t block = s.n <= 16 ? 16 : s.n <= 64 ? 64 : s.n <= 256 ? 256 : s.n <= 1024 ? 1024 : kTile;
-  const int64_t together = block < 1024 ? 1024 / block : 1;
+  const int64_t block = s.n <= 16 ? 16 : s.n <= 64 ? 64 : kShortRow, together = 1024 / block;
   launch(kernel("sort_tiles;BLOCK=" + std::to_string(block)), programs(op, divide_up(s.rows(), together)), packed->data, small(op, s.rows()),
          small(op, s.n));
   return packed;
@@ -117,42 +117,54 @@ KeyOrder key_order(int dtype, bool descending) {
 
 // Sorts each of `rows` rows of n elements by digits, into row-major values and, where they are defined, indices.
 void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
-  const int64_t row_tiles = divide_up(n, kRadixTile);
-  const int64_t steps = std::clamp<int64_t>(rows * row_tiles / kRadixPrograms, 1, std::min(kMostSteps, row_tiles)),
-                tiles = divide_up(row_tiles, steps);
-  const Tensor counts = empty({rows * tiles * 16}, ARGAND_INT32, x.device()), offsets = empty({rows * tiles * 16}, ARGAND_INT32, x.device());
-  const int digits = x.dtype() == ARGAND_BOOL ? 1 : 2 * x.itemsize();
+  const int64_t tiles = divide_up(n, kRadixTile), steps = std::clamp<int64_t>(rows * tiles / kPrograms, 1, tiles), parts = divide_up(tiles, steps);
+  const bool few = tiles <= kFewTiles;
+  const Tensor counts = empty({rows * tiles * kDigits}, ARGAND_INT32, x.device()), totals = empty({few ? 0 : rows * kDigits}, ARGAND_INT32, x.device());
+  const int digits = x.dtype() == ARGAND_BOOL ? 1 : x.itemsize();
   // Elements go back and forth between `spare` and `values`, indices between two places: from which and to which, programs find in `varying`.
   const Tensor varying = zeros({rows}, ARGAND_INT64, x.device());
   const auto room = [&](int dtype) { return empty({digits > 1 ? rows * n : 1}, dtype, x.device()); };
   const Tensor spare = room(x.dtype()), from = indices ? room(ARGAND_INT32) : Tensor(), to = indices ? room(ARGAND_INT32) : Tensor();
   const auto data = [](const Tensor& t) { return t ? t->data : nullptr; };
   const argand::cuda::Grid grid = programs(op, rows * tiles);
-  const int32_t n_tiles = small(op, tiles), n_steps = static_cast<int32_t>(steps);
+  const int32_t length = small(op, n), n_tiles = static_cast<int32_t>(tiles);
   const bool aligned = n % 16 == 0 && reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
   const std::string type = ";T=" + std::string(real_name(x.dtype())), order = std::string(";DESCENDING=") + flag(descending),
                     align = std::string(";ALIGNED=") + flag(aligned);
-  static const auto* const scan = kernel("radix_offsets;BLOCK=1024");
+  static const auto *const total = kernel("radix_totals;BLOCK=1024"), *const start = kernel("radix_starts;BLOCK=1024"),
+                          *const few_starts = kernel("radix_few_starts;BLOCK=" + std::to_string(kFewTiles));
   const auto *count = kernel("radix_count" + type + order + align),
              *scatter = kernel("radix_scatter" + type + order + align + ";INDICES=" + flag(indices.defined()));
-  launch(kernel("radix_varying" + type + align), grid, varying->data, x->data, small(op, n), n_tiles, n_steps);
-  for (int shift = 0; shift < 4 * digits; shift += 4) {
-    launch(count, grid, counts->data, x->data, spare->data, values->data, varying->data, small(op, n), n_tiles, n_steps, shift);
-    launch(scan, programs(op, rows * 16), offsets->data, counts->data, varying->data, n_tiles, shift);
-    launch(scatter, grid, values->data, data(indices), x->data, spare->data, data(from), data(to), offsets->data, varying->data, small(op, n),
-           n_tiles, n_steps, shift);
+  launch(kernel("radix_varying" + type + align), programs(op, rows * parts), varying->data, x->data, length, static_cast<int32_t>(parts),
+         static_cast<int32_t>(steps));
+  for (int shift = 0; shift < 8 * digits; shift += 8) {
+    launch(count, grid, counts->data, x->data, spare->data, values->data, varying->data, length, n_tiles, shift);
+    if (few) {
+      launch(few_starts, programs(op, rows), counts->data, varying->data, n_tiles, shift);
+    } else {
+      launch(total, programs(op, rows * kDigits), totals->data, counts->data, varying->data, n_tiles, shift);
+      launch(start, programs(op, rows * kDigits), counts->data, totals->data, varying->data, n_tiles, shift);
+    }
+    launch(scatter, grid, values->data, data(indices), x->data, spare->data, data(from), data(to), counts->data, varying->data, length, n_tiles,
+           shift);
   }
 }
 
 bool in_registers(const Tensor& x, int64_t n) { return x.itemsize() < 8 && n > kShortRow && n <= kRegisters; }
 
-// Sorts each of `rows` dense rows of n elements into row-major values and indices, a program a row.
-void sort_in_registers(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
-  const int64_t block = n <= 512 ? 512 : n <= 1024 ? 1024 : n <= 2048 ? 2048 : kRegisters;
-  const KeyOrder key = key_order(x.dtype(), descending);
-  const auto* f = kernel("sort_rows;T=" + std::string(integer_name(x.itemsize())) + (block == kRegisters ? ";LINES=32" : ";LINES=16") +
-                         ";BLOCK=" + std::to_string(block));
-  launch(f, programs(op, rows), values->data, indices->data, x->data, small(op, n), key.infinity, key.flip);
+// Sorts each of `rows` dense rows of n elements into row-major values and indices, a program a row: narrow elements of short ones with their places,
+// others by digits.
+void sort_in_program(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
+  if (in_registers(x, n)) {
+    const KeyOrder key = key_order(x.dtype(), descending);
+    const auto* f = kernel("sort_rows;T=" + std::string(integer_name(x.itemsize())) + ";LINES=16;BLOCK=" + (n <= 512 ? "512" : "1024"));
+    launch(f, programs(op, rows), values->data, indices->data, x->data, small(op, n), key.infinity, key.flip);
+    return;
+  }
+  const char* block = n <= 1024 ? "1024" : n <= 2048 ? "2048" : "4096";
+  const auto* f = kernel("radix_rows;T=" + std::string(real_name(x.dtype())) + ";DESCENDING=" + flag(descending) + ";BLOCK=" + block);
+  launch(f, programs(op, rows), values->data, indices->data, x->data, small(op, n),
+         static_cast<int32_t>(x.dtype() == ARGAND_BOOL ? 1 : x.itemsize()));
 }
 
 // The first k of each row of x (outer, n, inner) by sorting whole rows.
@@ -161,7 +173,7 @@ std::tuple<Tensor, Tensor> sorted_rows(const char* op, const Tensor& x, int64_t 
   const Tensor rows = dim == last ? x : dense(ops::transpose(x, dim, last));
   Tensor values = empty(rows.sizes(), x.dtype(), x.device()), indices = empty(rows.sizes(), ARGAND_INT64, x.device());
   const int64_t n = size_of(rows, last);
-  (in_registers(rows, n) ? sort_in_registers : radix_sort)(op, rows, rows.numel() / n, n, descending, values, indices);
+  (n <= kRadixTile ? sort_in_program : radix_sort)(op, rows, rows.numel() / n, n, descending, values, indices);
   for (Tensor* t : {&values, &indices}) {
     if (k < n) *t = ops::narrow(*t, last, 0, k);
     if (dim != last) *t = ops::transpose(*t, dim, last);
@@ -185,7 +197,7 @@ std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t
   const Tensor x = dense(self);
   const Rows s(x, dim);
   const bool few = x.itemsize() < 8 && ((k <= kMostKept && 2 * k < s.n && s.n <= kLongestRow) || (k <= 128 && k < s.n));
-  if ((s.n > kTile || in_registers(x, s.n)) && s.total() && k && !few) return sorted_rows(op, x, dim, k, descending);
+  if (s.n > kShortRow && s.total() && k && !few) return sorted_rows(op, x, dim, k, descending);
   const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
   if (values.numel() == 0) return {values, indices};
   if (few && s.n <= kLongestRow && s.n > 256) {
@@ -219,7 +231,7 @@ void choose_in_registers(const char* op, const Tensor& x, const Rows& s, Choice 
 // Of long rows, which lie dense: by digits of the key, as kernels/select.py says.
 void choose_by_digits(const char* op, const Tensor& x, int64_t rows, int64_t n, Choice choice, int64_t k, const Tensor& values,
                       const Tensor& indices) {
-  const int64_t all = divide_up(n, kTile), steps = divide_up(all, std::clamp<int64_t>(kRadixPrograms / rows, 1, all)), tiles = divide_up(all, steps);
+  const int64_t all = divide_up(n, kTile), steps = divide_up(all, std::clamp<int64_t>(kPrograms / rows, 1, all)), tiles = divide_up(all, steps);
   const argand::cuda::Grid grid = programs(op, rows * tiles), each = programs(op, rows);
   const int32_t length = small(op, n), n_tiles = small(op, tiles), n_steps = small(op, steps);
   const Tensor prefix = empty({rows}, ARGAND_UINT64, x.device()), left = empty({rows}, ARGAND_INT32, x.device()),
@@ -279,7 +291,7 @@ Tensor sorted_values(const Tensor& self) {
   const Below below;
   const char* op = "sort";
   check_ordered(op, self.dtype());
-  if (self.dim() != 1 || self.numel() <= kRegisters) return std::get<0>(sort(self, 0, false, std::nullopt));
+  if (self.dim() != 1 || self.numel() <= kRadixTile) return std::get<0>(sort(self, 0, false, std::nullopt));
   const Tensor x = dense(self), values = empty(x.sizes(), x.dtype(), x.device());
   radix_sort(op, x, 1, x.numel(), false, values, Tensor());
   return values;

@@ -73,7 +73,17 @@ def test_rows_of_several_dimensions() -> None:
     same(lambda x: aten.sort(x.t(), 0, True), make((2, 4100), "uint8"))
     same(lambda x: first(x, 2500, 0), make((4200, 2), "uint8"))
     names = {n.split(";")[0] for n in emulated.launches}
-    assert names >= {"radix_count", "radix_offsets", "radix_scatter"}
+    assert names >= {"radix_count", "radix_few_starts", "radix_scatter"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "n"), [("int64", 257), ("float64", 1025), ("float16", 1030), ("uint8", 2049), ("float32", 4096)]
+)  # fmt: skip
+def test_rows_of_a_program(dtype: str, n: int) -> None:
+    emulated.launches.clear()
+    for descending in (False, True):
+        same(lambda x, d=descending: aten.sort(x, 1, d, stable=True), make((2, n), dtype))
+    assert {name.split(";")[0] for name in emulated.launches} >= {"radix_rows"}
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint16", "bfloat16", "float32"])
@@ -127,28 +137,32 @@ def test_one_of_each_long_row(dtype: str) -> None:
     assert not any(name.startswith("radix") for name in emulated.launches)
 
 
-def test_programs_of_several_tiles() -> None:
-    """Counts run on from tile to tile, and passes of digits that are all alike leave the others' turns right."""
-    noise = RNG.integers(0, 1 << 16, 2600)
-    masks = np.array([0xFFFF, 0xF0F0, 0xF000, 0x0F00, 0])
-    x = (noise & masks[:, None] | 0x0030 & ~masks[:, None]).astype("uint16")
-    (rows, n), tiles, steps = x.shape, 2, 3
-    counts, offsets = np.zeros(rows * tiles * 16, "int32"), np.zeros(rows * tiles * 16, "int32")
+@pytest.mark.parametrize("few", [True, False])
+def test_rows_of_several_tiles(few: bool) -> None:
+    """Passes of digits that are all alike leave the others' turns right."""
+    n, tiles = 8292, 3
+    noise = RNG.integers(0, 1 << 32, n)
+    masks = np.array([0xFFFFFFFF, 0xFF00FF00, 0x0F000000, 0x00FFFF10, 0])
+    x = (noise & masks[:, None] | 0x00300030 & ~masks[:, None]).astype("uint32")
+    rows = len(x)
+    counts, totals = np.zeros(rows * tiles * 256, "int32"), np.zeros(rows * 256, "int32")
     values, spare, indices = np.zeros_like(x), np.zeros_like(x), np.zeros(x.shape, "int64")
     places, turned = np.zeros(x.shape, "int32"), np.zeros(x.shape, "int32")
     varying = np.zeros(rows, "int64")
-    grid = (rows * tiles,)
-    run(radix.radix_varying, grid, varying, x, n, tiles, steps, ALIGNED=False)
+    run(radix.radix_varying, (rows * 2,), varying, x, n, 2, 2, ALIGNED=False)
     np.testing.assert_array_equal(varying, masks)
-    for shift in (0, 4, 8, 12):
+    how = {"DESCENDING": False, "ALIGNED": False}
+    for shift in (0, 8, 16, 24):
+        walk = (varying, n, tiles, shift)
+        run(radix.radix_count, (rows * tiles,), counts, x, spare, values, *walk, **how)
+        if few:
+            run(radix.radix_few_starts, (rows,), counts, varying, tiles, shift, BLOCK=16)
+        else:
+            run(radix.radix_totals, (256 * rows,), totals, counts, varying, tiles, shift, BLOCK=2)
+            run(radix.radix_starts, (256 * rows,), counts, totals, varying, tiles, shift, BLOCK=2)
         run(
-            radix.radix_count, grid, counts, x, spare, values, varying, n, tiles, steps, shift,
-            DESCENDING=False, ALIGNED=False,
-        )  # fmt: skip
-        run(radix.radix_offsets, (16 * rows,), offsets, counts, varying, tiles, shift, BLOCK=16)
-        run(
-            radix.radix_scatter, grid, values, indices, x, spare, places, turned, offsets, varying, n, tiles, steps, shift,
-            DESCENDING=False, ALIGNED=False, INDICES=True,
+            radix.radix_scatter, (rows * tiles,), values, indices, x, spare, places, turned, counts, *walk,
+            INDICES=True, **how,
         )  # fmt: skip
     np.testing.assert_array_equal(indices, np.argsort(x, axis=1, kind="stable"))
     np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))

@@ -1,4 +1,4 @@
-"""Stable sorting of rows of up to 2048 elements, of 4096 narrow ones (longer ones: radix.py), and the first k of rows: sort, argsort, topk.
+"""Stable sorting of rows of up to 256 elements, of 1024 narrow ones (longer ones: radix.py), and the first k of rows: sort, argsort, topk.
 
 An element's key is a 32-bit integer in the order of the values (NaN above all and all equal, -0.0 equal to 0.0; inverted for descending
 order). Key and position make one 64-bit integer (`packed`), so equal elements keep their order and no two are equal.
@@ -111,8 +111,8 @@ def sort_unpack(
 
 @triton.jit
 def sort_tiles(packed, rows, n, BLOCK: tl.constexpr):
-    """Sorts rows of n <= BLOCK elements in place; short ones several at a time."""
-    ROWS: tl.constexpr = 1024 // BLOCK if BLOCK < 1024 else 1
+    """Sorts rows of n <= BLOCK elements in place, several at a time."""
+    ROWS: tl.constexpr = 1024 // BLOCK
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
     live = (r < rows) & (c < n)
@@ -364,7 +364,7 @@ KERNELS = [
     Kernel(
         sort_tiles,
         signature={"packed": "*i64", "rows": "i32", "n": "i32"},
-        constants={"BLOCK": [2048, 1024, 256, 64, 16]},
+        constants={"BLOCK": [256, 64, 16]},
         num_warps=8,
     ),
     Kernel(
@@ -378,9 +378,8 @@ KERNELS = [
             "flip": "i64",
         },
         types={"T": ["int32", "int16", "int8"]},
-        constants={"LINES": [16, 32], "BLOCK": [512, 1024, 2048, 4096]},
+        constants={"LINES": [16], "BLOCK": [512, 1024]},
         num_warps=lambda v: v["BLOCK"] // v["LINES"] // 32,
-        wheel=lambda v: (v["LINES"] == 32) == (v["BLOCK"] == 4096),
     ),
     Kernel(
         order_statistic,
