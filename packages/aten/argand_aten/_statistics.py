@@ -121,6 +121,8 @@ def _runs(
     return_counts: bool,
     dim: int | None,
 ) -> Any:
+    if dim is None and not return_inverse and not return_counts:
+        return ops._distinct_neighbours(ordered)
     n = ordered.shape[0]
     starts = ops.ones([n], dtype=bool_, device=ordered.device)
     if n > 1:

@@ -308,22 +308,15 @@ def argand_frac(x):
 
 # ---- parts of numbers -------------------------------------------------------------------------------------------------
 @triton.jit
-def _parts(x):
+def binary_parts(x):
     """A mantissa and a power of 2 that make x, by its bits; of 0, infinities and NaN they are x itself and 0."""
-    if x.dtype == tl.float64:
-        BITS: tl.constexpr = tl.int64
-        WIDTH: tl.constexpr = 52  # of the mantissa
-        FIELD: tl.constexpr = 0x7FF  # the exponent's bits
-        LEAST: tl.constexpr = 2.2250738585072014e-308
-        LARGE: tl.constexpr = 18014398509481984.0  # 2**54
-        BELOW: tl.constexpr = 54
-    else:
-        BITS: tl.constexpr = tl.int32
-        WIDTH: tl.constexpr = 23
-        FIELD: tl.constexpr = 0xFF
-        LEAST: tl.constexpr = 1.1754943508222875e-38
-        LARGE: tl.constexpr = 33554432.0  # 2**25
-        BELOW: tl.constexpr = 25
+    FULL: tl.constexpr = x.dtype == tl.float64
+    BITS: tl.constexpr = tl.int64 if FULL else tl.int32
+    WIDTH: tl.constexpr = 52 if FULL else 23  # of the mantissa
+    FIELD: tl.constexpr = 0x7FF if FULL else 0xFF  # the exponent's bits
+    LEAST: tl.constexpr = 2.2250738585072014e-308 if FULL else 1.1754943508222875e-38
+    BELOW: tl.constexpr = 54 if FULL else 25
+    LARGE: tl.constexpr = 18014398509481984.0 if FULL else 33554432.0  # 2**BELOW
     HALF: tl.constexpr = FIELD // 2 - 1  # the exponent's bits of numbers in [0.5, 1)
     tiny = tl.abs(x) < LEAST
     bits = tl.where(tiny, x * LARGE, x).to(BITS, bitcast=True)
@@ -335,12 +328,12 @@ def _parts(x):
 
 @triton.jit
 def argand_frexp_exponent(x):
-    return _parts(x)[1].to(x.dtype)
+    return binary_parts(x)[1].to(x.dtype)
 
 
 @triton.jit
 def argand_frexp_mantissa(x):
-    return _parts(x)[0]
+    return binary_parts(x)[0]
 
 
 @triton.jit
@@ -351,14 +344,32 @@ def argand_sigmoid(x):
 
 # ---- special functions -----------------------------------------------------------------------------------------------
 @triton.jit
+def _reflection(x):
+    """-pi / tan(pi x) of x below 0, NaN at poles; else 0, without the tangent where no element of the block is below 0."""
+    if x.type.is_block():
+        if tl.max((x < 0).to(tl.int32)) == 0:
+            r = tl.zeros_like(x)
+        else:
+            r = _reflected(x)
+    else:
+        r = _reflected(x)
+    return r
+
+
+@triton.jit
+def _reflected(x):
+    fraction = x - libdevice.rint(x)
+    r = argand_div(
+        number(-3.14159265358979323846, x.dtype), libdevice.tan(3.14159265358979323846 * fraction)
+    )
+    return tl.where(x < 0, tl.where(fraction == 0, float("nan"), r), 0.0)
+
+
+@triton.jit
 def _digamma_narrow(x):
     """Of float32: as below from 2 on; on [1, 2) the distance to the root, in two parts, times a polynomial."""
-    fraction = x - libdevice.rint(x)
-    reflected = x < 0
-    r = tl.where(
-        reflected, argand_div(number(-3.14159265358979323846, x.dtype), libdevice.tan(3.14159265358979323846 * fraction)), 0.0
-    )  # fmt: skip
-    z = tl.where(reflected, 1 - x, x)
+    r = _reflection(x)
+    z = tl.where(x < 0, 1 - x, x)
     near = z < 2
     enough = tl.where(near, number(1, x.dtype), 8.0)
     over = z * 0
@@ -378,20 +389,14 @@ def _digamma_narrow(x):
     q = argand_div(number(1, x.dtype), z)
     u = q * q
     series = libdevice.log(z) - 0.5 * q - u * (1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252)))
-    r = r - argand_div(over, under) + tl.where(near, by_root, series)
-    return tl.where(reflected & (fraction == 0), float("nan"), r)
+    return r - argand_div(over, under) + tl.where(near, by_root, series)
 
 
 @triton.jit
 def _digamma_wide(wide):
     """Reflection, recurrence to x >= 8, then the asymptotic series, in float64."""
-    reflected = wide < 0
-    fraction = wide - libdevice.trunc(wide)
-    pole = reflected & (fraction == 0)
-    r = tl.where(
-        reflected, -3.14159265358979323846 / libdevice.tan(3.14159265358979323846 * fraction), 0.0
-    )
-    z = tl.where(reflected, 1 - wide, wide)
+    r = _reflection(wide)
+    z = tl.where(wide < 0, 1 - wide, wide)
     # 1 / z + 1 / (z + 1) + ... as one quotient.
     over = z * 0
     under = over + 1
@@ -411,8 +416,7 @@ def _digamma_wide(wide):
             * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u * (1.0 / 12)))))
         )
     )
-    r = r - over / under + libdevice.log(z) - 0.5 * q - series
-    return tl.where(pole, float("nan"), r)
+    return r - over / under + libdevice.log(z) - 0.5 * q - series
 
 
 @triton.jit

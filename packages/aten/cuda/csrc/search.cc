@@ -94,6 +94,21 @@ struct Nonzero {
 
 }  // namespace
 
+namespace {
+
+// Where each block's results begin, and behind them how many there are, which is waited for.
+std::pair<Tensor, int64_t> begins(const Tensor& counts) {
+  const int64_t blocks = counts.numel();
+  const Tensor sums = empty({blocks + 1}, ARGAND_INT64, counts.device());
+  static const auto* const scan = kernel("exclusive_sums;BLOCK=4096");
+  launch(scan, {1}, sums->data, counts->data, static_cast<int32_t>(blocks));
+  int64_t total = 0;
+  read(sums, blocks, 1, &total);
+  return {sums, total};
+}
+
+}  // namespace
+
 Tensor nonzero(const Tensor& self) {
   const Below below;
   const Tensor x = self.dtype() == ARGAND_COMPLEX128 ? is_nonzero(self) : dense(self);
@@ -102,16 +117,32 @@ Tensor nonzero(const Tensor& self) {
   };
   if (x.numel() == 0) return columns(0);
   const Nonzero call{x};
-  const int64_t blocks = call.blocks;
-  const Tensor counts = empty({blocks}, ARGAND_INT32, self.device()), sums = empty({blocks + 1}, ARGAND_INT64, self.device());
+  const Tensor counts = empty({call.blocks}, ARGAND_INT32, self.device());
   call.count(counts);
-  static const auto* const scan = kernel("exclusive_sums;BLOCK=4096");
-  launch(scan, {1}, sums->data, counts->data, static_cast<int32_t>(blocks));
-  int64_t count = 0;
-  read(sums, blocks, 1, &count);
+  const auto [sums, count] = begins(counts);
   const Tensor out = columns(count);
   if (out.numel()) call.write(out, sums);
   return out;
+}
+
+Tensor distinct_neighbours(const Tensor& self) {
+  const Below below;
+  const Tensor x = dense(self);
+  const int64_t n = x.numel();
+  if (n == 0) return empty({0}, x.dtype(), x.device());
+  const Tensor counts = empty({divide_up(n, kBlock)}, ARGAND_INT32, x.device());
+  const argand::cuda::Grid grid = programs("unique", counts.numel());
+  const bool wide = n > std::numeric_limits<int32_t>::max() - kBlock;
+  const std::string rest = ";T=" + std::string(real_name(x.dtype())) + (wide ? ";I=int64" : ";I=int32") + ";BLOCK=4096;ALIGNED=" +
+                           flag(reinterpret_cast<uintptr_t>(x->data) % 16 == 0);
+  const auto run = [&](auto size) {
+    launch(kernel("distinct_count" + rest), grid, counts->data, x->data, size);
+    const auto [sums, count] = begins(counts);
+    const Tensor out = empty({count}, x.dtype(), x.device());
+    launch(kernel("distinct_write" + rest), grid, out->data, x->data, sums->data, size);
+    return out;
+  };
+  return wide ? run(n) : run(static_cast<int32_t>(n));
 }
 
 Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right) {
@@ -130,10 +161,14 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
   const Tensor out = empty(self.sizes(), out_int32 ? ARGAND_INT32 : ARGAND_INT64, self.device());
   if (out.numel() == 0) return out;
   const int64_t n = size_of(sequence, sequence.dim() - 1), row = shared ? values.numel() : size_of(values, values.dim() - 1);
-  const auto* k =
-      kernel("searchsorted;T=" + std::string(real_name(self.dtype())) + ";O=" + kDTypeName[out.dtype()] + ";RIGHT=" + flag(right) + ";BLOCK=256");
-  launch(k, programs("searchsorted", divide_up(out.numel(), 256)), out->data, sequence->data, values->data, out.numel(), n, row,
-         static_cast<int32_t>(std::bit_width(static_cast<uint64_t>(n)) + 1));
+  const bool wide = n > std::numeric_limits<int32_t>::max();
+  const auto* k = kernel("searchsorted;T=" + std::string(real_name(self.dtype())) + ";O=" + kDTypeName[out.dtype()] +
+                         (wide ? ";I=int64;RIGHT=" : ";I=int32;RIGHT=") + flag(right) + ";SHARED=" + flag(shared) + ";BLOCK=1024");
+  const argand::cuda::Grid grid = programs("searchsorted", divide_up(out.numel(), 1024));
+  if (wide)
+    launch(k, grid, out->data, sequence->data, values->data, out.numel(), n, row);
+  else
+    launch(k, grid, out->data, sequence->data, values->data, out.numel(), static_cast<int32_t>(n), row);
   return out;
 }
 
@@ -144,8 +179,8 @@ Tensor count_in_bins(const Tensor& self, const Tensor& low, const Tensor& high, 
   check_device("histc", "low", low, self);
   check_device("histc", "high", high, self);
   const Tensor x = dense(self), out = zeros({bins}, ARGAND_INT64, self.device());
-  const auto* k = kernel("count_in_bins;T=" + std::string(kDTypeName[x.dtype()]) + ";BLOCK=1024;BINS=" + (bins <= 256 ? "256" : "0"));
-  launch(k, programs("histc", std::min<int64_t>(divide_up(x.numel(), 1024), 1024)), out->data, x->data, low->data, high->data, x.numel(), bins);
+  const auto* k = kernel("count_in_bins;T=" + std::string(kDTypeName[x.dtype()]) + ";BLOCK=4096;FEW=" + flag(bins <= 256));
+  launch(k, programs("histc", std::min<int64_t>(divide_up(x.numel(), kBlock), 1024)), out->data, x->data, low->data, high->data, x.numel(), bins);
   return out;
 }
 

@@ -128,7 +128,7 @@ void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool d
   const auto data = [](const Tensor& t) { return t ? t->data : nullptr; };
   const argand::cuda::Grid grid = programs(op, rows * tiles);
   const int32_t length = small(op, n), n_tiles = static_cast<int32_t>(tiles);
-  const bool aligned = n % 16 == 0 && reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
+  const bool aligned = x.itemsize() >= 4 && n % 16 == 0 && reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
   const std::string type = ";T=" + std::string(real_name(x.dtype())), order = std::string(";DESCENDING=") + flag(descending),
                     align = std::string(";ALIGNED=") + flag(aligned);
   static const auto *const total = kernel("radix_totals;BLOCK=1024"), *const start = kernel("radix_starts;BLOCK=1024"),

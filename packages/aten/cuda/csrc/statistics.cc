@@ -21,6 +21,7 @@ namespace argand::kernels::cuda {
 namespace {
 
 constexpr int64_t kPrograms = 1056;        // about eight for each multiprocessor: fewer rows are cut into pieces
+constexpr int64_t kLongestPiece = 1 << 30;
 constexpr int64_t kSmallestPiece = 16384;  // elements
 
 // A reduction as rows of n elements: row r begins at (r / n_inner) * outer + r % n_inner * inner, its elements lie `stride` apart.
@@ -89,7 +90,7 @@ struct Rows {
     tile_rows = tile_n = 64;
     if (unit == 1 && n > 64) tile_rows = n > 512 ? 1 : 8, tile_n = n > 512 ? 4096 : 512;
     const int64_t programs = divide_up(rows, tile_rows), wanted = divide_up(kPrograms, std::max<int64_t>(programs, 1));
-    pieces = std::clamp<int64_t>(n * tile_rows / kSmallestPiece, 1, wanted);
+    pieces = std::max(std::clamp<int64_t>(n * tile_rows / kSmallestPiece, 1, wanted), divide_up(n, kLongestPiece));
     piece = std::max<int64_t>(divide_up(divide_up(n, pieces), tile_n) * tile_n, 1);
     pieces = std::max<int64_t>(divide_up(n, piece), 1);
   }

@@ -90,6 +90,14 @@ def test_conversions_compile(source: str) -> None:
     assert image[:4] == b"\x7fELF"
 
 
+@pytest.mark.parametrize(("dtype", "aligned"), [("int16", False), ("float32", True)])
+def test_orders_are_found_once(dtype: str, aligned: bool) -> None:
+    """Twice, in two layouts, their counters would not fit into a block's shared memory."""
+    (kernel,) = [k for k in kernels_of("argand_aten_cuda.kernels.radix") if k.name == "radix_scatter"]  # fmt: skip
+    variant = {"T": dtype, "DESCENDING": False, "ALIGNED": aligned, "INDICES": True}
+    assert compile_variant(kernel, variant, "sm_90").threads == 256
+
+
 def test_hip() -> None:
     kernel = next(k for k in KERNELS if k.name == "add_contiguous")
     done = compile_variant(kernel, {"T": "float32", "I": "i32", "BLOCK": 1024}, "gfx942")

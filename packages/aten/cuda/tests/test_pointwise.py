@@ -100,3 +100,26 @@ def test_numbers_that_no_element_can_be_are_refused() -> None:
         with pytest.raises(RuntimeError, match="without overflow"):
             refused()
     assert (x * 1e40).isinf().sum().item() == (x != 0).sum().item()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_frexp(dtype: str) -> None:
+    tiny = {"float32": 1e-45, "float64": 5e-324, "float16": 6e-8}[dtype]
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, tiny, -3 * tiny, 1.0, -0.5, 0.75, 60000.0]
+    x = RNG.standard_normal((31, 37)).astype(dtype)
+    x[2, : len(edges)] = edges
+    t = aten.tensor(x)
+    for view in (lambda t: t, lambda t: t.t(), lambda t: t[:, ::2], lambda t: t[0, 0]):
+        there = view(t.to("cuda"))
+        emulated.launches.clear()
+        got = aten.frexp(there)
+        emulated.check()
+        assert [n.split(";")[0] for n in emulated.launches].count("frexp") == 1
+        for a, b, want in zip(got, aten.frexp(view(t)), np.frexp(view(t).numpy()), strict=True):
+            assert a.dtype == b.dtype and a.stride() == b.stride()
+            np.testing.assert_array_equal(a.to("cpu").numpy(), want)
+
+
+def test_frexp_of_integers() -> None:
+    with pytest.raises(RuntimeError, match="only supports floating-point dtypes"):
+        aten.frexp(make(3, dtype="int64").to("cuda"))

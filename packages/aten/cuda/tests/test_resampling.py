@@ -72,3 +72,21 @@ def test_grid_samples(mode: int, padding: int, align: bool) -> None:
     x = values(2, 5, 1, 6)
     close(lambda x, g: aten.ops.grid_sampler(x.double(), g.double(), mode, padding, align), x, grid)
     assert any(name.startswith("grid_sample_2d") for name in emulated.launches)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
+def test_columns_added(dtype: str) -> None:
+    emulated.launches.clear()
+    for shape, *sizes in (
+        ((2, 12, 6), [3, 4], [2, 2], [1, 1], [0, 0], [1, 1]),
+        ((3, 30, 12), [7, 5], [2, 3], [2, 1], [1, 2], [2, 3]),
+        ((1, 8, 3), [2, 9], [1, 2], [1, 1], [0, 0], [3, 3]),
+    ):
+        x = values(*shape).to(getattr(c10, dtype))
+        if dtype == "complex64":
+            x = x * (1 + 2j)
+        expected, got = aten.col2im(x, *sizes), aten.col2im(x.to("cuda"), *sizes)
+        emulated.check()
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got.to("cpu").numpy(), expected.numpy())
+    assert any(name.startswith("sum_columns") for name in emulated.launches)

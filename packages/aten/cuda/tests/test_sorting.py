@@ -211,6 +211,10 @@ def test_distinct_elements_alone(dtype: str) -> None:
     assert bool(sorts) == (dtype in ("float32", "uint16")) and all(
         "INDICES=False" in n for n in sorts
     )
+    assert bool(sorts) == any(n.startswith("distinct_write") for n in emulated.launches)
+    same(lambda t: (aten.unique_consecutive(t),), x)
+    same(lambda t: (aten.unique_consecutive(t),), x[:1])
+    same(lambda t: (aten.unique_consecutive(t),), x[:0])
     same(lambda t: aten.unique(t, return_counts=True), x)
     if dtype == "int64":
         same(lambda t: (aten.unique(t * (1 << 40)),), x)

@@ -70,6 +70,23 @@ def test_transforms(dtype: Any, shape: Any, dim: Any, arrange: Any) -> None:
             )
 
 
+@pytest.mark.parametrize("dtype", [float32, float64])
+@pytest.mark.parametrize(
+    ("shape", "dim"),
+    [((3, 40), [1]), ((33,), [0]), ((2, 5, 34), [1, 2]), ((2, 3, 4, 32), [1, 2, 3]), ((3, 4, 35), [2])],
+)  # fmt: skip
+def test_spectra_of_real_numbers_are_mirrored(dtype: Any, shape: Any, dim: Any) -> None:
+    emulated.launches.clear()
+    values = numbers(dtype, *shape)
+    for normalization in (0, 2):
+        got = aten.ops._fft_r2c(values.to("cuda"), dim, normalization, False)
+        want = aten.ops._fft_r2c(values, dim, normalization, False)
+        emulated.check()
+        assert got.dtype == want.dtype and got.stride() == want.stride()
+        np.testing.assert_allclose(got.to("cpu").numpy(), want.numpy(), rtol=1e-4, atol=1e-4)
+    assert any(name.startswith("fourier_mirror") for name in emulated.launches)
+
+
 def test_input_is_left_as_it_was() -> None:
     before = numbers(c10.complex128, 3, 5)
     x = before.to("cuda")

@@ -96,7 +96,10 @@ def _tile(n, tiles, ALIGNED: tl.constexpr):
 def radix_count(
     counts, x, spare, values, varying, n, tiles, shift, DESCENDING: tl.constexpr, ALIGNED: tl.constexpr
 ):  # fmt: skip
-    """How often each digit occurs in each tile: counts[row, digit, tile]. ALIGNED: all pointers and n are multiples of 16."""
+    """How often each digit occurs in each tile: counts[row, digit, tile]. ALIGNED: all pointers and n are multiples of 16, of elements of 32 bits or more.
+
+    Vectors of narrower ones would lie in threads as indices do not, and Triton find the order once for each way.
+    """
     row, tile, at, live = _tile(n, tiles, ALIGNED)
     moves, earlier, later = _passes(tl.load(varying + row), shift)
     if moves:

@@ -5,6 +5,7 @@ import triton.language as tl
 
 from argand_aten_cuda.kernel import FLOATING, REAL, Kernel, Variant
 from argand_aten_cuda.kernels._accumulate import widen
+from argand_aten_cuda.kernels._digits import DIGITS, digit_counts
 from argand_aten_cuda.math import argand_div
 
 
@@ -36,6 +37,34 @@ def exclusive_sums(sums, counts, n, BLOCK: tl.constexpr):
         c = tl.load(counts + i, mask=i < n, other=0).to(tl.int64)
         tl.store(sums + 1 + i, total + tl.cumsum(c, 0), mask=i < n)
         total += tl.sum(c, 0)
+
+
+@triton.jit
+def _starts(x, n, BLOCK: tl.constexpr, ALIGNED: tl.constexpr):
+    """Elements, and ones where they differ from the one before them."""
+    first = tl.program_id(0).to(n.dtype) * BLOCK
+    e = first + tl.arange(0, BLOCK)
+    if ALIGNED and first + BLOCK <= n:
+        value = tl.load(x + e)
+    else:
+        value = tl.load(x + e, mask=e < n, other=0)
+    before = tl.load(x + e - 1, mask=(e > 0) & (e < n), other=0)
+    return value, ((e == 0) | ((e < n) & (value != before))).to(tl.int32)
+
+
+@triton.jit
+def distinct_count(counts, x, n, BLOCK: tl.constexpr, ALIGNED: tl.constexpr):
+    """How many runs of equal elements begin in each block; n is above 0. ALIGNED: as above."""
+    _, flags = _starts(x, n, BLOCK, ALIGNED)
+    tl.store(counts + tl.program_id(0), tl.sum(flags, 0))
+
+
+@triton.jit
+def distinct_write(out, x, sums, n, BLOCK: tl.constexpr, ALIGNED: tl.constexpr):
+    """The first element of each run."""
+    value, flags = _starts(x, n, BLOCK, ALIGNED)
+    row = tl.load(sums + tl.program_id(0)) + tl.cumsum(flags, 0) - 1
+    tl.store(out + row, value, mask=flags == 1)
 
 
 @triton.jit
@@ -85,27 +114,37 @@ def _before(a, b):
 
 
 @triton.jit
+def _comes_before(at, v, RIGHT: tl.constexpr, live):
+    """Whether the element at an address is before where v belongs."""
+    s = tl.load(at, mask=live, other=0)
+    if RIGHT:
+        return _before(v, s) == 0
+    else:
+        return _before(s, v)
+
+
+@triton.jit
 def searchsorted(
-    out, sequence, values, total, n, row, steps, RIGHT: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Where each value belongs in its sequence of n: sequence i serves `row` values; RIGHT: behind equal elements."""
+    out, sequence, values, total, n, row, RIGHT: tl.constexpr, SHARED: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Where each value belongs in its sequence of n: sequence i serves `row` values, or the only one all (SHARED); RIGHT: behind equal elements."""
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = e < total
     v = tl.load(values + e, mask=live, other=0)
-    base = sequence + (e // row) * n
-    low = tl.zeros([BLOCK], tl.int64)
-    high = low + n
-    for _ in range(steps):
-        searching = live & (low < high)
-        middle = (low + high) // 2
-        s = tl.load(base + middle, mask=searching, other=0)
-        if RIGHT:
-            further = ~_before(v, s)
-        else:
-            further = _before(s, v)
-        low = tl.where(searching & further, middle + 1, low)
-        high = tl.where(searching & ~further, middle, high)
-    tl.store(out + e, low.to(out.dtype.element_ty), mask=live)
+    base = sequence
+    if not SHARED:
+        base += (e // row) * n
+    inside = live & (n > 0)
+    # The place is one of the `left` ones from `place` on, or behind them.
+    place = tl.zeros([BLOCK], n.dtype)
+    left = n
+    while left > 1:
+        half = left // 2
+        further = _comes_before(base + (place + (half - 1)), v, RIGHT, inside)
+        place = tl.where(further, place + half, place)
+        left -= half
+    further = inside & _comes_before(base + place, v, RIGHT, inside)
+    tl.store(out + e, tl.where(further, place + 1, place).to(out.dtype.element_ty), mask=live)
 
 
 @triton.jit
@@ -124,27 +163,28 @@ def bincount_small(out, x, total, bins, BLOCK: tl.constexpr, BINS: tl.constexpr)
 
 
 @triton.jit
-def count_in_bins(out, x, low, high, total, bins, BLOCK: tl.constexpr, BINS: tl.constexpr):
-    """Adds to `out` how many elements lie in each of `bins` parts (at most BINS; 0: any number) of the range from `low` to `high`."""
+def count_in_bins(out, x, low, high, total, bins, BLOCK: tl.constexpr, FEW: tl.constexpr):
+    """Adds to `out` how many elements lie in each of `bins` parts (FEW: at most 256) of the range from `low` to `high`."""
     first = widen(tl.load(low))
     last = widen(tl.load(high))
     parts = bins.to(first.dtype)
-    b = tl.arange(0, BINS if BINS > 0 else 1)
-    sums = tl.zeros(b.shape, tl.int32)
+    lane = tl.arange(0, BLOCK)
+    sums = tl.zeros([BLOCK], tl.int32)
     for start in range(
         tl.program_id(0).to(tl.int64) * BLOCK, total, tl.num_programs(0).to(tl.int64) * BLOCK
     ):
-        e = start + tl.arange(0, BLOCK)
+        e = start + lane
         value = widen(tl.load(x + e, mask=e < total, other=float("nan")))
         inside = (value >= first) & (value <= last)
         at = argand_div(value - first, last - first + tl.zeros([BLOCK], first.dtype))
-        at = tl.minimum((tl.where(inside, at, 0.0) * parts).to(tl.int64), bins - 1)
-        if BINS > 0:
-            sums += tl.histogram(at.to(tl.int32), BINS, mask=inside)
+        at = tl.where(inside, at, 0.0) * parts
+        if FEW:
+            sums += digit_counts(tl.where(inside, tl.minimum(at.to(tl.int32), bins.to(tl.int32) - 1), DIGITS), BLOCK)  # fmt: skip
         else:
+            at = tl.minimum(at.to(tl.int64), bins - 1)
             tl.atomic_add(out + at, tl.full([BLOCK], 1, tl.int64), mask=inside, sem="relaxed")
-    if BINS > 0:
-        tl.atomic_add(out + b, sums.to(tl.int64), mask=(b < bins) & (sums > 0), sem="relaxed")
+    if FEW:
+        tl.atomic_add(out + lane, sums.to(tl.int64), mask=(lane < bins) & (sums > 0), sem="relaxed")
 
 
 _OFFSETS = ["int32", "int64"]
@@ -165,9 +205,8 @@ _SEARCH = {
     "sequence": "*T",
     "values": "*T",
     "total": "i64",
-    "n": "i64",
+    "n": "I",
     "row": "i64",
-    "steps": "i32",
 }
 
 
@@ -207,10 +246,28 @@ KERNELS = [
         wheel=lambda v: v["T"] == "int8" and v["WHOLE"] and v["DIMS"] < 3,
     ),
     Kernel(
+        distinct_count,
+        signature={"counts": "*i32", "x": "*T", "n": "I"},
+        types={"T": REAL, "I": _OFFSETS},
+        constants={"BLOCK": [4096], "ALIGNED": [False, True]},
+        default={"T": ["float32", "int64"]},
+        num_warps=8,
+        divisible=_aligned,
+    ),
+    Kernel(
+        distinct_write,
+        signature={"out": "*T", "x": "*T", "sums": "*i64", "n": "I"},
+        types={"T": REAL, "I": _OFFSETS},
+        constants={"BLOCK": [4096], "ALIGNED": [False, True]},
+        default={"T": ["float32", "int64"]},
+        num_warps=8,
+        divisible=_aligned,
+    ),
+    Kernel(
         searchsorted,
         signature=_SEARCH,
-        types={"T": REAL, "O": ["int64", "int32"]},
-        constants={"RIGHT": [False, True], "BLOCK": [256]},
+        types={"T": REAL, "O": ["int64", "int32"], "I": ["int32", "int64"]},
+        constants={"RIGHT": [False, True], "SHARED": [True, False], "BLOCK": [1024]},
         default={"T": ["float32", "int64"]},
     ),
     Kernel(
@@ -229,7 +286,8 @@ KERNELS = [
             "bins": "i64",
         },
         types={"T": FLOATING},
-        constants={"BLOCK": [1024], "BINS": [256, 0]},
+        constants={"BLOCK": [4096], "FEW": [True, False]},
         default={"T": ["float32"]},
+        num_warps=8,
     ),
 ]

@@ -28,8 +28,10 @@ def _key(x):
 
 @triton.jit
 def _tile(x, first, n, BLOCK: tl.constexpr):
-    at = first * BLOCK + tl.arange(0, BLOCK)
-    live = at < n
+    """Places, which of them there are (the last program's tiles may begin beyond 2**31), and elements."""
+    lane = tl.arange(0, BLOCK)
+    at = first * BLOCK + lane
+    live = lane < n - first * BLOCK
     return at, live, tl.load(x + at, mask=live, other=0)
 
 

@@ -167,51 +167,56 @@ def _store_extreme(x, values, indices, row, address, best_at, stored, VALUES: tl
 
 
 @triton.jit
+def _keys(x, at, begin, place, here, length, stride, SMALLEST: tl.constexpr, UNIT: tl.constexpr):
+    """The keys of each row's elements at places of a piece, and which there are."""
+    inside = here[:, None] & (place < length)[None, :]
+    if UNIT == 1:
+        offset = place[None, :]
+    else:
+        offset = (place.to(tl.int64) * stride)[None, :]
+    element = tl.load(x + (at + begin * stride)[:, None] + offset, mask=inside, other=0)
+    return _order(element, SMALLEST), inside
+
+
+@triton.jit
 def extreme(
     x, values, indices, parts, rows, n, n_inner, outer_stride, inner_stride, stride, piece, pieces,
     BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, SMALLEST: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
-    """The first most extreme element of each row, or with several pieces their (key, index) to parts[2, pieces, rows]; UNIT and ALIGNED as above."""
+    """The first most extreme element of each row, or with several pieces their (key, index) to parts[2, pieces, rows]; UNIT and ALIGNED as above. A piece has at most 2**30 elements."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     begin = tl.program_id(1).to(tl.int64) * piece
-    end = tl.minimum(begin + piece, n)
+    length = tl.minimum(piece, n - begin).to(tl.int32)
+    if ALIGNED:
+        length = tl.multiple_of(length, 16)
     if UNIT == 1:
         stride = 1
     if UNIT == 2:
         at = row
     else:
         at = _row_offsets(row, n_inner, outer_stride, inner_stride)
-    lane = tl.arange(0, BN).to(tl.int64)
-    here = (row < rows)[:, None]
+    lane = tl.arange(0, BN)
+    here = row < rows
     # Each lane keeps its own best; the greatest key of its lane, in the first tile that has it.
-    inside = here & (begin + lane < end)[None, :]
-    x_at = at[:, None] + ((begin + lane) * stride)[None, :]
-    key = _order(tl.load(x + x_at, mask=inside, other=0), SMALLEST)
+    key, inside = _keys(x, at, begin, lane, here, length, stride, SMALLEST, UNIT)
     LOWEST: tl.constexpr = -(1 << (key.dtype.primitive_bitwidth - 1))
     key = tl.where(inside, key, LOWEST)
-    tile = tl.zeros([BR, BN], tl.int32)
-    step = tl.zeros([], tl.int32)
-    for k in range(begin + BN, end, BN):
-        step += 1
-        inside = here & (k + lane < end)[None, :]
-        new = _order(
-            tl.load(x + at[:, None] + ((k + lane) * stride)[None, :], mask=inside, other=0),
-            SMALLEST,
-        )
+    first = tl.zeros([BR, BN], tl.int32)  # of the tile
+    for k in range(BN, length, BN):
+        new, inside = _keys(x, at, begin, k + lane, here, length, stride, SMALLEST, UNIT)
         better = inside & (new > key)
         key = tl.where(better, new, key)
-        tile = tl.where(better, step, tile)
+        first = tl.where(better, k, first)
     best = tl.max(key, axis=1)
-    index = begin + tile.to(tl.int64) * BN + lane[None, :]
-    best_at = tl.min(
-        tl.where((key == best[:, None]) & (index < end), index, 0x7FFFFFFFFFFFFFFF), axis=1
-    )
+    place = first + lane[None, :]
+    place = tl.where((key == best[:, None]) & (place < length), place, 0x7FFFFFFF)
+    best_at = begin + tl.min(place, axis=1)
     if pieces == 1:
-        _store_extreme(x, values, indices, row, at + best_at * stride, best_at, row < rows, VALUES)
+        _store_extreme(x, values, indices, row, at + best_at * stride, best_at, here, VALUES)
     else:
         slot = parts + tl.program_id(1).to(tl.int64) * rows + row
-        tl.store(slot, best.to(tl.int64), mask=row < rows)
-        tl.store(slot + pieces.to(tl.int64) * rows, best_at, mask=row < rows)
+        tl.store(slot, best.to(tl.int64), mask=here)
+        tl.store(slot + pieces.to(tl.int64) * rows, best_at, mask=here)
 
 
 @triton.jit
@@ -397,6 +402,7 @@ KERNELS = [
         constants={**_TILE_CONSTANTS, "SMALLEST": [False, True], "VALUES": [False, True]},
         default={"T": ["float32", "bfloat16"]},
         num_warps=8,
+        max_registers=64,
         divisible=_aligned,
         wheel=lambda v: _is_tile(v) and v["UNIT"] == 1 and not v["SMALLEST"],
     ),

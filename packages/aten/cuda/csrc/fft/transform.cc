@@ -5,6 +5,7 @@
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/core/plain_key.h"
 #include "packages/aten/cuda/csrc/fft/cufft.h"
+#include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/arithmetic.h"
 #include "packages/aten/generated/ops/creation.h"
@@ -19,6 +20,8 @@ using builtins::Ints;
 constexpr const char* kOp = "fft";  // in errors
 constexpr int64_t kMaxRank = 3;     // of cuFFT
 constexpr size_t kMaxPlans = 64;    // of a thread: their tables lie in the device's memory
+
+constexpr int64_t kLeastMirrored = 32, kMostMirrored = 1 << 29;
 
 enum Kind : int32_t { kComplex, kFromReal, kToReal };
 
@@ -114,6 +117,29 @@ Tensor arranged(const Tensor& x, const Tensor& self, IntList dim, bool last) {
   return out;
 }
 
+// Whether the spectrum of real numbers is its half and the conjugates of that: of dense signals of the last dimensions that are long enough to gain by it.
+bool mirrors(const Tensor& self, IntList dim) {
+  const int64_t rank = dim.size(), n = self.dim() ? self.size(-1) : 0;
+  if (rank > kMaxRank || n < kLeastMirrored || n > kMostMirrored || !self.is_contiguous()) return false;
+  for (int64_t i = 0; i < rank; i++)
+    if (dim[i] != self.dim() - rank + i) return false;
+  const Ints strides = builtins::transform_strides(self.sizes(), self.strides(), dim, false);
+  return self.numel() / n * cdiv(n, kLeastMirrored) <= std::numeric_limits<int32_t>::max() && IntList(strides) == self.strides();
+}
+
+Tensor mirrored(const Tensor& half, const Tensor& self, IntList dim) {
+  static Slot slots[2][2];
+  const Tensor out = empty(self.sizes(), half.dtype(), self.device()), kept = ops::contiguous(half);
+  if (out.numel() == 0) return out;
+  const int parts = half.dtype() == ARGAND_COMPLEX128 ? 2 : 1;
+  const int64_t n = self.size(-1), words = n * parts, block = words > 512 ? 1024 : 64, tiles = cdiv(words, block), rank = dim.size();
+  const auto size = [&](int64_t d) { return static_cast<int32_t>(rank >= d ? self.size(-d) : 1); };
+  const Kernel* k = slots[parts - 1][block == 64].get("fourier_mirror;PARTS=%d;BLOCK=%d", parts, static_cast<int>(block));
+  launch(k, grid(kOp, out.numel() / n * tiles), address(out), address(kept), size(3), size(2), size(1), static_cast<int32_t>(n / 2 + 1),
+         static_cast<int32_t>(tiles));
+  return out;
+}
+
 Tensor complex_transform(Tensor x, IntList dim, bool forward) {
   for (int64_t begin = 0; begin < dim.size(); begin += kMaxRank)
     x = transform(x, part(dim, begin, begin + kMaxRank), kComplex, forward, x.sizes().vec(), x.dtype());
@@ -130,6 +156,7 @@ Tensor fft_c2c(const Tensor& self, IntList dim, int64_t normalization, bool forw
 
 Tensor fft_r2c(const Tensor& self, IntList dim, int64_t normalization, bool onesided) {
   const int dtype = builtins::complex_dtype(self.dtype());
+  if (!onesided && mirrors(self, dim)) return mirrored(fft_r2c(self, dim, normalization, true), self, dim);
   if (!onesided) return fft_c2c(ops::_to_copy(self, dtype), dim, normalization, true);
   const DeviceGuard guard(self);
   Ints sizes = self.sizes().vec();

@@ -64,7 +64,7 @@ enum : int {  // CUdevice_attribute
   kRegistersPerMultiprocessor = 82,
   kSharedMemoryPerBlockOptin = 97,
 };
-enum : int { kFuncMaxThreads = 0, kFuncLocalBytes = 3, kFuncRegisters = 4, kFuncMaxDynamicShared = 8 };  // CUfunction_attribute
+enum : int { kFuncMaxThreads = 0, kFuncSharedBytes = 1, kFuncLocalBytes = 3, kFuncRegisters = 4, kFuncMaxDynamicShared = 8 };  // CUfunction_attribute
 enum : unsigned { kStreamNonBlocking = 1, kEventBlocking = 1, kEventNoTiming = 2, kEventInterprocess = 4, kHostPortable = 1 };
 enum : int { kPointerMemoryType = 2, kMemoryTypeHost = 1 };
 enum : int { kCaptureNone = 0, kCaptureActive = 1, kCaptureInvalidated = 2 };

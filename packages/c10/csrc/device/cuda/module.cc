@@ -34,7 +34,9 @@ int module_function(int32_t index, void* module, const char* name, uint32_t shar
   if (!b) return ARGAND_DEVICE_ERROR;
   CUfunction f = nullptr;
   if (int status = check_result(driver().cuModuleGetFunction(&f, static_cast<CUmodule>(module), name), name, b.get())) return status;
-  if (shared_bytes > kDefaultSharedBytes) {
+  int own = 0;  // that its code declares, beside what launches give it
+  if (int status = check_result(driver().cuFuncGetAttribute(&own, kFuncSharedBytes, f), name, b.get())) return status;
+  if (shared_bytes + static_cast<uint32_t>(own) > kDefaultSharedBytes) {
     const CUresult result = driver().cuFuncSetAttribute(f, kFuncMaxDynamicShared, static_cast<int>(shared_bytes));
     if (int status = check_result(result, name, b.get())) return status;
   }
