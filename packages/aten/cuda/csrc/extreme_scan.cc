@@ -12,10 +12,10 @@
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int64_t kPrograms = 1056;  // about eight for each multiprocessor: fewer rows are cut into pieces
-constexpr int64_t kSteps = 4;        // of the smallest piece
+constexpr int64_t kPrograms = 1056;    // about eight for each multiprocessor: fewer rows are cut into pieces
+constexpr int64_t kSteps = 4;          // of the smallest piece
 constexpr int64_t kLongest = 1 << 30;  // piece: the next step's place has 31 bits
-constexpr int64_t kSideBySide = 16;  // rows whose elements lie so far apart are read across
+constexpr int64_t kSideBySide = 16;    // rows whose elements lie so far apart are read across
 
 }  // namespace
 
@@ -32,8 +32,8 @@ Tensor latest_extreme(const Tensor& self, int64_t dim, bool smallest) {
   const bool along = inner == 1;
   const int64_t rows = x.numel() / n, outer = rows / inner, row_tile = !along ? 64 : n > 512 ? 1 : 16, step = !along ? 32 : n > 512 ? 2048 : 64;
   const int64_t tiles = along ? divide_up(rows, row_tile) : outer * divide_up(inner, row_tile);
-  const int64_t wanted = std::clamp<int64_t>(kPrograms / tiles, divide_up(n, kLongest), divide_up(n, kSteps * step)), piece = divide_up(divide_up(n, wanted), step) * step,
-                pieces = divide_up(n, piece);
+  const int64_t wanted = std::clamp<int64_t>(kPrograms / tiles, divide_up(n, kLongest), divide_up(n, kSteps * step)),
+                piece = divide_up(divide_up(n, wanted), step) * step, pieces = divide_up(n, piece);
   const auto named = [&](const char* name) {
     Specialization s(name);
     s.type("T", x.dtype() == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : x.dtype())

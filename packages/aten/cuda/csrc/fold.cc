@@ -22,8 +22,7 @@ Tensor sum_columns(const Tensor& self, IntList output_size, IntList kernel_size,
   if (out.numel() == 0) return out;
   const Tensor x = places::dense(self);
   int32_t windows[2];
-  for (int i = 0; i < 2; i++)
-    windows[i] = size32(op, (output_size[i] + 2 * padding[i] - dilation[i] * (kernel_size[i] - 1) - 1) / stride[i] + 1);
+  for (int i = 0; i < 2; i++) windows[i] = size32(op, (output_size[i] + 2 * padding[i] - dilation[i] * (kernel_size[i] - 1) - 1) / stride[i] + 1);
   const auto size = [&](int64_t n) { return size32(op, n); };
   size(area * windows[0] * windows[1]), size(output_size[0] + 2 * padding[0]), size(output_size[1] + 2 * padding[1]);
   const bool wide = out.numel() > std::numeric_limits<int32_t>::max() - kBlock;

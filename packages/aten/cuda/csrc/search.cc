@@ -133,8 +133,8 @@ Tensor distinct_neighbours(const Tensor& self) {
   const Tensor counts = empty({divide_up(n, kBlock)}, ARGAND_INT32, x.device());
   const argand::cuda::Grid grid = programs("unique", counts.numel());
   const bool wide = n > std::numeric_limits<int32_t>::max() - kBlock;
-  const std::string rest = ";T=" + std::string(real_name(x.dtype())) + (wide ? ";I=int64" : ";I=int32") + ";BLOCK=4096;ALIGNED=" +
-                           flag(reinterpret_cast<uintptr_t>(x->data) % 16 == 0);
+  const std::string rest = ";T=" + std::string(real_name(x.dtype())) + (wide ? ";I=int64" : ";I=int32") +
+                           ";BLOCK=4096;ALIGNED=" + flag(reinterpret_cast<uintptr_t>(x->data) % 16 == 0);
   const auto run = [&](auto size) {
     launch(kernel("distinct_count" + rest), grid, counts->data, x->data, size);
     const auto [sums, count] = begins(counts);

@@ -19,9 +19,9 @@ using argand::cuda::launch;
 constexpr int64_t kTile = 2048;
 constexpr int64_t kShortRow = 256, kRegisters = 1024;  // rows of narrow elements longer than the first and up to the second are sorted in registers
 constexpr int64_t kBlock = 1024;
-constexpr int64_t kMostKept = 1024, kLongestRow = 16384;  // of topk_rows
-constexpr int64_t kPrograms = 2048;                       // fill a device
-constexpr int64_t kRadixTile = 4096, kDigits = 256, kFewTiles = 16;      // of radix.py: longer rows are sorted by passes over memory
+constexpr int64_t kMostKept = 1024, kLongestRow = 16384;             // of topk_rows
+constexpr int64_t kPrograms = 2048;                                  // fill a device
+constexpr int64_t kRadixTile = 4096, kDigits = 256, kFewTiles = 16;  // of radix.py: longer rows are sorted by passes over memory
 
 // A dimension of a row-major tensor as three nested loops, and its rows: n elements `inner` apart.
 struct Rows {
@@ -119,7 +119,8 @@ KeyOrder key_order(int dtype, bool descending) {
 void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
   const int64_t tiles = divide_up(n, kRadixTile), steps = std::clamp<int64_t>(rows * tiles / kPrograms, 1, tiles), parts = divide_up(tiles, steps);
   const bool few = tiles <= kFewTiles;
-  const Tensor counts = empty({rows * tiles * kDigits}, ARGAND_INT32, x.device()), totals = empty({few ? 0 : rows * kDigits}, ARGAND_INT32, x.device());
+  const Tensor counts = empty({rows * tiles * kDigits}, ARGAND_INT32, x.device()),
+               totals = empty({few ? 0 : rows * kDigits}, ARGAND_INT32, x.device());
   const int digits = x.dtype() == ARGAND_BOOL ? 1 : x.itemsize();
   // Elements go back and forth between `spare` and `values`, indices between two places: from which and to which, programs find in `varying`.
   const Tensor varying = zeros({rows}, ARGAND_INT64, x.device());
@@ -132,7 +133,7 @@ void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool d
   const std::string type = ";T=" + std::string(real_name(x.dtype())), order = std::string(";DESCENDING=") + flag(descending),
                     align = std::string(";ALIGNED=") + flag(aligned);
   static const auto *const total = kernel("radix_totals;BLOCK=1024"), *const start = kernel("radix_starts;BLOCK=1024"),
-                          *const few_starts = kernel("radix_few_starts;BLOCK=" + std::to_string(kFewTiles));
+                           *const few_starts = kernel("radix_few_starts;BLOCK=" + std::to_string(kFewTiles));
   const auto *count = kernel("radix_count" + type + order + align),
              *scatter = kernel("radix_scatter" + type + order + align + ";INDICES=" + flag(indices.defined()));
   launch(kernel("radix_varying" + type + align), programs(op, rows * parts), varying->data, x->data, length, static_cast<int32_t>(parts),

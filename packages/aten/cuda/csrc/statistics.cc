@@ -20,7 +20,7 @@
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int64_t kPrograms = 1056;        // about eight for each multiprocessor: fewer rows are cut into pieces
+constexpr int64_t kPrograms = 1056;  // about eight for each multiprocessor: fewer rows are cut into pieces
 constexpr int64_t kLongestPiece = 1 << 30;
 constexpr int64_t kSmallestPiece = 16384;  // elements
 

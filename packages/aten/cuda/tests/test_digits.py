@@ -82,9 +82,7 @@ class Warp:
             distance = int(o[2])
             source = self.value(o[1])
             self.registers[inside] = np.arange(LANES) >= distance
-            self.registers[to] = np.where(
-                self.registers[inside], np.roll(source, distance), source
-            )
+            self.registers[to] = np.where(self.registers[inside], np.roll(source, distance), source)
             return
         elif name in _UNARY:
             result = _UNARY[name](self.value(o[1]))
@@ -169,9 +167,7 @@ def test_plain_form(size: int) -> None:
     for digits in cases(size):
         order, among = np.zeros(size, "int32"), np.zeros(size, "int32")
         counts = np.zeros(256, "int32")
-        interpreter.run(
-            orders, (1,), order, among, counts, digits.astype("int32"), SIZE=size
-        )
+        interpreter.run(orders, (1,), order, among, counts, digits.astype("int32"), SIZE=size)
         for got, want in zip((order, among), expected(digits), strict=True):
             np.testing.assert_array_equal(got, want)
         if size == 4096:

@@ -16,17 +16,15 @@ THREADS = tl.constexpr(256)  # of a block: one a digit
 _WARPS = 8
 
 
-def _order_in_ptx(items: int) -> str:
-    """Operands: `items` results, then as many places in the block, then the digits there. A result: which element comes at its place, and in the upper half how many of its digit come before it."""
-    n = range(items)
-    lines = [
+def _declared(items: int) -> list[str]:
+    """What the others use. own: this thread's digit, of the first warp's counters; counts: this warp's; mine: this thread's first element, the next ones are 32 apart."""
+    held = ", ".join([*(f"d{k}, m{k}" for k in range(items)), *(f"c{w}" for w in range(_WARPS))])
+    return [
         ".shared .align 16 .b32 counters[2048];",  # [warp][digit]
-        ".shared .align 16 .b32 words[%d];" % (_WARPS * 32 * items),
+        f".shared .align 16 .b32 words[{_WARPS * 32 * items}];",
         ".shared .align 16 .b32 starts[256];",
         ".shared .align 16 .b32 sums[8];",
-        ".reg .b32 tid, lane, warp, below, a, t, v, c, run, start, mine, digit, own, counts, base, word, %s;"
-        % ", ".join(f"d{k}, m{k}" for k in n),
-        ".reg .b32 %s;" % ", ".join(f"c{w}" for w in range(_WARPS)),
+        f".reg .b32 tid, lane, warp, below, a, t, v, c, run, start, mine, digit, own, counts, base, word, {held};",
         ".reg .pred p;",
         "mov.u32 tid, %tid.x;",
         "and.b32 lane, tid, 31;",
@@ -35,28 +33,32 @@ def _order_in_ptx(items: int) -> str:
         "mov.u32 base, counters;",
         "mov.u32 word, words;",
         "shl.b32 t, tid, 2;",
-        "add.u32 own, base, t;",  # this thread's digit, of the first warp
+        "add.u32 own, base, t;",
         "shl.b32 t, warp, 10;",
-        "add.u32 counts, base, t;",  # this warp's
-        "mov.u32 t, 0;",
-        "bar.sync 0;",  # what another call left is read
+        "add.u32 counts, base, t;",
+        f"mul.lo.u32 mine, warp, {32 * items};",
+        "add.u32 mine, mine, lane;",
     ]
+
+
+def _read(items: int) -> list[str]:
+    """The counters become zeros, and d0, d1, ... the digits of this thread's elements."""
+    lines = ["mov.u32 t, 0;", "bar.sync 0;"]  # what another call left is read
     lines += [f"st.shared.b32 [own+{1024 * w}], t;" for w in range(_WARPS)]
-    for k in n:
+    for k in range(items):
         lines += [
             f"shl.b32 a, ${items + k}, 2;",
             "add.u32 a, a, word;",
             f"st.shared.b32 [a], ${2 * items + k};",
         ]
-    lines += [
-        "bar.sync 0;",
-        f"mul.lo.u32 mine, warp, {32 * items};",
-        "add.u32 mine, mine, lane;",  # this thread's first element; the next ones are 32 apart
-        "shl.b32 a, mine, 2;",
-        "add.u32 a, a, word;",
-    ]
-    lines += [f"ld.shared.b32 d{k}, [a+{128 * k}];" for k in n]
-    for k in n:
+    lines += ["bar.sync 0;", "shl.b32 a, mine, 2;", "add.u32 a, a, word;"]
+    return lines + [f"ld.shared.b32 d{k}, [a+{128 * k}];" for k in range(items)]
+
+
+def _counted(items: int) -> list[str]:
+    """m0, m1, ...: the warp's lanes with the same digit, then how many elements of it came before in the warp."""
+    lines = []
+    for k in range(items):
         lines.append(f"mov.b32 m{k}, -1;")
         for bit in range(8):
             lines += [
@@ -66,7 +68,7 @@ def _order_in_ptx(items: int) -> str:
                 "@!p not.b32 v, v;",
                 f"and.b32 m{k}, m{k}, v;",
             ]
-    for k in n:
+    for k in range(items):
         lines += [
             f"shl.b32 a, d{k}, 2;",
             "add.u32 a, a, counts;",
@@ -81,7 +83,12 @@ def _order_in_ptx(items: int) -> str:
             "@p st.shared.b32 [a], v;",
             "bar.warp.sync -1;",
         ]
-    lines += ["bar.sync 0;", "mov.u32 run, 0;"]
+    return [*lines, "bar.sync 0;"]
+
+
+def _summed() -> list[str]:
+    """The counters become the places of each warp's first element of each digit, `starts` those of the block's."""
+    lines = ["mov.u32 run, 0;"]
     for w in range(_WARPS):
         lines += [
             f"ld.shared.b32 t, [own+{1024 * w}];",
@@ -111,14 +118,20 @@ def _order_in_ptx(items: int) -> str:
         ]
     for w in range(_WARPS):
         lines += [f"add.u32 t, c{w}, start;", f"st.shared.b32 [own+{1024 * w}], t;"]
-    lines += [
+    return [
+        *lines,
         "mov.u32 base, starts;",
         "shl.b32 t, tid, 2;",
         "add.u32 t, t, base;",
         "st.shared.b32 [t], start;",
         "bar.sync 0;",
     ]
-    for k in n:
+
+
+def _turned(items: int) -> list[str]:
+    """Each element's number and digit go to its place, from where the results are made."""
+    lines = []
+    for k in range(items):
         lines += [
             f"shl.b32 a, d{k}, 2;",
             "add.u32 a, a, counts;",
@@ -132,7 +145,7 @@ def _order_in_ptx(items: int) -> str:
             "st.shared.b32 [t], v;",
         ]
     lines.append("bar.sync 0;")
-    for k in n:
+    for k in range(items):
         lines += [
             f"shl.b32 a, ${items + k}, 2;",
             "add.u32 a, a, word;",
@@ -146,6 +159,12 @@ def _order_in_ptx(items: int) -> str:
             "and.b32 v, v, 65535;",
             f"or.b32 ${k}, v, t;",
         ]
+    return lines
+
+
+def _order_in_ptx(items: int) -> str:
+    """Operands: `items` results, then as many places in the block, then the digits there. A result: which element comes at its place, and in the upper half how many of its digit come before it."""
+    lines = [*_declared(items), *_read(items), *_counted(items), *_summed(), *_turned(items)]
     return "{\n" + "\n".join(lines) + "\n}"
 
 

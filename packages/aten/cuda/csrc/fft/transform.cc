@@ -117,7 +117,8 @@ Tensor arranged(const Tensor& x, const Tensor& self, IntList dim, bool last) {
   return out;
 }
 
-// Whether the spectrum of real numbers is its half and the conjugates of that: of dense signals of the last dimensions that are long enough to gain by it.
+// Whether the spectrum of real numbers is its half and the conjugates of that: of dense signals of the last dimensions that are long enough to gain
+// by it.
 bool mirrors(const Tensor& self, IntList dim) {
   const int64_t rank = dim.size(), n = self.dim() ? self.size(-1) : 0;
   if (rank > kMaxRank || n < kLeastMirrored || n > kMostMirrored || !self.is_contiguous()) return false;
