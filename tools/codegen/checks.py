@@ -63,7 +63,7 @@ def operator_problems(op: Operator, keys: Mapping[str, Node], node: Node) -> Ite
             f"{op.name}: `body:` beside a kernel is for a gradient d(body); otherwise use kind composite",
             4,
         )
-    by_body = op.kind == "composite" and not op.is_composite and set(op.kernel) == {"cuda"}
+    by_body = op.kind == "composite" and not op.is_composite and set(op.kernel) <= {"cpu", "cuda"}
     if "kernel" in keys and op.kind in ("pointwise", "composite", "view") and not by_body:
         yield (
             keys["kernel"].location,

@@ -402,8 +402,8 @@ def unboxed(op: Operator, backend: str, before: tuple[str, ...] = ()) -> tuple[s
     return name, kernel_function(name, [*before, *lines])
 
 
-def hand_written(op: Operator, parts: Parts) -> None:
-    """Unboxing wrappers of the kernels that the registry names, and the meta kernel."""
+def named_kernels(op: Operator, parts: Parts) -> None:
+    """Unboxing wrappers of the kernels that the registry names."""
     schema = op.schema
     for backend in op.kernel:
         if backend in SEPARATE_BACKENDS or op.kernel[backend] == IN_PYTHON:
@@ -417,6 +417,12 @@ def hand_written(op: Operator, parts: Parts) -> None:
         parts.kernels.append(
             f'{{"{schema.full_name}", ARGAND_KEY_{backend.upper()}, {name}, nullptr}}'
         )
+
+
+def hand_written(op: Operator, parts: Parts) -> None:
+    """The kernels that the registry names, and the meta kernel."""
+    schema = op.schema
+    named_kernels(op, parts)
     if "cpu" in op.kernel and not any(a.type.mutable for a in schema.arguments):
         meta_kernel(op, parts)
     elif "cpu" in op.kernel and schema.results:
@@ -462,7 +468,8 @@ def body_under_autograd(op: Operator, parts: Parts) -> None:
     """`d(body)`: where gradients are recorded, the body runs in place of the kernel, and its operators are recorded."""
     assert op.body is not None
     schema, name = op.schema, op.identifier
-    parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
+    if op.kind != "composite":
+        parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
     # The body stands for the kernel, behind the checks that this relies on.
     checks = [f"{name}_shape({call_arguments(schema)});"] if op.checked and op.shape else []
     parts.definitions.append(
@@ -550,14 +557,15 @@ def emit_register(registry: Registry, family: str, headers: str) -> str:
             continue
         if op.kernel and op.kind != "composite":
             hand_written(op, parts)
-            if op.derived_by_body:
-                body_under_autograd(op, parts)
         elif op.kind == "view":
             view(op, parts)
         elif op.reduce is not None or op.scan is not None:
             accumulation(op, parts)
         else:
             composite(op, parts)
+            named_kernels(op, parts)
+        if op.derived_by_body:
+            body_under_autograd(op, parts)
         derived_forms(op, parts)
     definitions = "\n".join(parts.definitions)
     return (

@@ -274,8 +274,11 @@ def emit_derivatives(registry: Registry, family: str) -> str:
 def emit_composites(registry: Registry, family: str) -> str:
     functions: list[str] = []
     table: dict[str, str] = {}
+    kernels: dict[str, str] = {}
     for op in registry.family(family):
         if op.kind == "composite" and op.body is not None:
+            if op.kernel:
+                kernels[op.name] = f"frozenset({sorted(op.kernel)})"
             header = "ops, " + parameters(op.schema.arguments)
             name = (
                 f"{op.identifier}_body"  # the operator's own name may be that of a built-in: range
@@ -292,6 +295,9 @@ def emit_composites(registry: Registry, family: str) -> str:
         + "\n\n".join(functions)
         + "\n\n"
         + _table("COMPOSITES", "Any", table, "operator -> body")
+        + _table(
+            "KERNELS", "Any", kernels, "operator -> devices where a kernel takes the body's place"
+        )
     )
 
 
@@ -307,7 +313,7 @@ def emit_tables(registry: Registry) -> str:
     names = {
         "shapes": ("SHAPES", "DTYPES", "KINDS", "AUTOCAST"),
         "derivatives": ("DERIVATIVES", "BODIES"),
-        "composites": ("COMPOSITES",),
+        "composites": ("COMPOSITES", "KERNELS"),
         "lowerings": ("LOWERINGS",),
     }
     for module in names:

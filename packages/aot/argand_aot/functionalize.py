@@ -158,7 +158,11 @@ class Functionalizer:
                 f"{op.name}: got an operator without a shape function",
                 "give it one, or keep it out of compiled code",
             )
-        if rules.composite is not None and rules.derivative is None:
+        if (
+            rules.composite is not None
+            and rules.derivative is None
+            and not _has_kernel(rules, bound)
+        ):
             return self._expand(op, rules.composite, bound)
         if rules.derivative_body is not None and self._records(rules, bound):
             return self._expand(op, rules.derivative_body, bound)
@@ -360,6 +364,12 @@ class Functionalizer:
         if needed and self.tape is not None:
             self.tape.record(op, rules, bound, before, values, needed)
         return values
+
+
+def _has_kernel(rules: Rules, bound: Sequence[Any]) -> bool:
+    """Whether a kernel takes the place of the operator's body on the device of its first tensor."""
+    first = next((x for x in bound if isinstance(x, Value)), None)
+    return first is not None and first.device.type in rules.kernels
 
 
 def _functional_form(op: Operator) -> Operator | None:

@@ -27,6 +27,7 @@ def _provide() -> dict[str, rules.Rules]:
             shape=tables.SHAPES.get(name),
             dtype=tables.DTYPES.get(name),
             composite=tables.COMPOSITES.get(name),
+            kernels=tables.KERNELS.get(name, frozenset()),
             derivative=tables.DERIVATIVES.get(name),
             derivative_body=tables.BODIES.get(name),
             differentiable=name not in tables.NOT_DIFFERENTIABLE,

@@ -43,6 +43,7 @@ class Rules:
         fake: in place of `shape` and `dtype`: `fake(*args, **kwargs)` -> the results themselves, of a compiler's tensors; what
             it makes without a tensor is such, too.
         composite: `composite(ops, *args, **kwargs)` -> the results, made of calls of the attributes of `ops`.
+        kernels: types of devices where a kernel takes the composite's place.
         derivative: `derivative(ops, grads, args, results, needs)` -> a gradient or None per argument.
         derivative_body: like `composite`; the operator is derived by deriving this body in its place.
         differentiable: whether floating results of floating inputs carry gradients.
@@ -57,6 +58,7 @@ class Rules:
     dtype: Callable[..., Any] | None = None
     fake: Callable[..., Any] | None = None
     composite: Callable[..., Any] | None = None
+    kernels: frozenset[str] = frozenset()
     derivative: Callable[..., Any] | None = None
     derivative_body: Callable[..., Any] | None = None
     differentiable: bool = True

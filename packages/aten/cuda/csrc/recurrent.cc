@@ -1,7 +1,9 @@
 // Recurrent layers: all steps by one kernel (argand_aten_cuda/kernels/recurrent.py) where the weight is small, else step by step.
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/aten/generated/ops/network.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {
@@ -57,26 +59,30 @@ struct Layer {
   }
   Tensor states() const { return empty_on(input, {steps(), batch(), size()}, input.dtype()); }
   Tensor sums() const { return empty_on(input, input.sizes(), input.dtype()); }
+  Tensor no_sums() const { return empty_on(input, {0, input.size(1), input.size(2)}, input.dtype()); }
 };
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> lstm_layer(const Tensor& input, const Tensor& hidden, const Tensor& cell, const Tensor& weight, bool reverse) {
+std::tuple<Tensor, Tensor, Tensor> lstm_layer(const Tensor& input, const Tensor& hidden, const Tensor& cell, const Tensor& weight, bool reverse,
+                                              bool keep) {
   const Tensor none;
   const Layer layer{"lstm_layer", kLstm, input, hidden, cell, weight, none, reverse};
-  if (!layer.is_fused()) return ops::_lstm_by_steps(input, hidden, cell, weight, reverse);
+  if (!layer.is_fused()) return ops::_lstm_by_steps(input, hidden, cell, weight, reverse, keep);
   const Tensor out = layer.states(), cells = layer.states(), sums = layer.sums();
   layer.run(out, cells, sums);
-  return {out, cells, sums};
+  if (keep) return {out, cells, sums};
+  const int64_t last = reverse ? 0 : layer.steps() - 1;
+  return {out, ops::clone(ops::slice(cells, 0, last, last + 1, 1)), layer.no_sums()};
 }
 
-std::tuple<Tensor, Tensor> gru_layer(const Tensor& input, const Tensor& hidden, const Tensor& weight, const Tensor& bias, bool reverse) {
+std::tuple<Tensor, Tensor> gru_layer(const Tensor& input, const Tensor& hidden, const Tensor& weight, const Tensor& bias, bool reverse, bool keep) {
   const Tensor none;
   const Layer layer{"gru_layer", kGru, input, hidden, none, weight, bias, reverse};
-  if (!layer.is_fused()) return ops::_gru_by_steps(input, hidden, weight, bias, reverse);
+  if (!layer.is_fused()) return ops::_gru_by_steps(input, hidden, weight, bias, reverse, keep);
   const Tensor out = layer.states(), sums = layer.sums();
   layer.run(out, none, sums);
-  return {out, sums};
+  return {out, keep ? sums : layer.no_sums()};
 }
 
 Tensor rnn_layer(const Tensor& input, const Tensor& hidden, const Tensor& weight, bool relu, bool reverse) {

@@ -151,19 +151,21 @@ def _run_layer(
 ) -> tuple[Tensor, State]:
     """One layer in one direction over what the input gives its gates: the outputs in that form, and the last state.
 
-    Where gradients are recorded, the layer is one operator if there is one, with a derivative for all steps at once; on CUDA devices always, since that is one kernel.
+    A layer over a dense sequence is one operator, which keeps what its derivative reads only where gradients are recorded.
     """
-    tensors = (projected, *state, *weights)
-    recorded = is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-    end = 0 if reverse else -1
-    if (recorded or projected.is_cuda) and sizes is None and weights.projection is None:
+    if sizes is None and weights.projection is None:
+        tensors = (projected, *state, *weights)
+        recorded = is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+        end = 0 if reverse else -1
         if mode == "LSTM":
             hidden, cell = state
-            output, cells, _ = aten.lstm_layer(projected, hidden, cell, weights.hidden, reverse)
+            output, cells, _ = aten.lstm_layer(
+                projected, hidden, cell, weights.hidden, reverse, recorded
+            )
             return output, (output[end], cells[end])
         if mode == "GRU":
             output, _ = aten.gru_layer(
-                projected, state[0], weights.hidden, weights.hidden_bias, reverse
+                projected, state[0], weights.hidden, weights.hidden_bias, reverse, recorded
             )
         else:
             relu = mode == "RNN_RELU"

@@ -5,7 +5,7 @@
 #include "packages/aten/csrc/core/attention_sizes.h"
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
-#include "packages/aten/csrc/kernels/cpu/gemm.h"
+#include "packages/aten/csrc/kernels/cpu/panels.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -14,9 +14,7 @@ namespace {
 
 constexpr int64_t kTile = 64;   // queries
 constexpr int64_t kKeys = 192;  // keys of the backward pass whose rows, gradients and scores stay in the second-level cache
-constexpr int64_t kPanel = 48;  // columns of a transposed matrix that lie together: full register blocks in every tier
 static_assert(kKeys % kPanel == 0);
-constexpr int64_t kDepth = 128;  // rows of a right-hand side whose panel takes half of the first-level cache
 
 template <class E>
 const AttentionLoops<E>& loops() {
@@ -38,16 +36,6 @@ struct Heads {
 // Leading dimension of rows of `n` that lie apart in the sets of a cache.
 int64_t spread(int64_t n) { return round_up(n, 16) + 16; }
 
-// c[m, n] = alpha * a[m, k] b[k, n] + (accumulate ? c : 0) where all of it is in the caches: a library would pack each operand at each call.
-template <class E>
-void multiply(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t a_ms, int64_t a_ks, const E* b, int64_t ldb, bool accumulate, E* c,
-              int64_t ldc) {
-  int64_t p = 0;
-  do  // once where k is 0: c becomes 0
-    tile_kernels<E>().multiply(m, n, std::min(kDepth, k - p), alpha, a + p * a_ks, a_ms, a_ks, b + p * ldb, ldb, accumulate || p > 0, c, ldc);
-  while ((p += kDepth) < k);
-}
-
 // The transposed matrix of one (batch, head) at a time, in panels of columns: what a block of a product reads lies together.
 template <class E>
 class Transposed {
@@ -64,7 +52,7 @@ class Transposed {
       held_ = p;
     }
     for (int64_t j = 0; j < n; j += kPanel)
-      cpu::multiply<E>(m, std::min(kPanel, n - j), columns_, alpha, a, lda, 1, data_.get() + (first + j) * columns_, kPanel, false, c + j, ldc);
+      multiply_cached<E>(m, std::min(kPanel, n - j), columns_, alpha, a, lda, 1, data_.get() + (first + j) * columns_, kPanel, false, c + j, ldc);
   }
 
  private:
@@ -136,7 +124,7 @@ void forward(const Problem& p, const Heads<E>& q, const Heads<E>& k, const Heads
       for (int64_t i = 0; i < rows; i++)
         lse[(b * p.heads + h) * p.queries + first + i] =
             loops<E>().exponentials(p.visible(first + i), width, scores + i * ld, mask.row(b, h, first + i), &sums[i]);
-      multiply<E>(rows, p.value_features, width, 1, scores.get(), ld, 1, v.at(b, kv), v.ld(), false, out.at(b, h, first), out.ld());
+      multiply_cached<E>(rows, p.value_features, width, 1, scores.get(), ld, 1, v.at(b, kv), v.ld(), false, out.at(b, h, first), out.ld());
       for (int64_t i = 0; i < rows; i++) loops<E>().divide(p.value_features, out.at(b, h, first + i), sums[i]);
     }
   });
@@ -170,9 +158,9 @@ void backward(const Problem& p, const Heads<E>& go, const Heads<E>& q, const Hea
               loops<E>().backward(count, width, scores + i * ld, added ? added + seen : nullptr, lse[(b * p.heads + h) * p.queries + row],
                                   grads + i * ld, deltas[row], static_cast<E>(scale));
             }
-            multiply<E>(width, p.value_features, rows, 1, scores.get(), 1, ld, go.at(b, h, first), go.ld(), true, gv.at(b, kv, seen), gv.ld());
-            multiply<E>(rows, p.features, width, 1, grads.get(), ld, 1, k.at(b, kv, seen), k.ld(), seen > 0, gq.at(b, h, first), gq.ld());
-            multiply<E>(width, p.features, rows, 1, grads.get(), 1, ld, q.at(b, h, first), q.ld(), true, gk.at(b, kv, seen), gk.ld());
+            multiply_cached<E>(width, p.value_features, rows, 1, scores.get(), 1, ld, go.at(b, h, first), go.ld(), true, gv.at(b, kv, seen), gv.ld());
+            multiply_cached<E>(rows, p.features, width, 1, grads.get(), ld, 1, k.at(b, kv, seen), k.ld(), seen > 0, gq.at(b, h, first), gq.ld());
+            multiply_cached<E>(width, p.features, rows, 1, grads.get(), 1, ld, q.at(b, h, first), q.ld(), true, gk.at(b, kv, seen), gk.ld());
           }
         while ((seen += kKeys) < p.keys);
       }

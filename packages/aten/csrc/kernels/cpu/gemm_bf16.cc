@@ -164,12 +164,16 @@ struct TileUnit {
 };
 
 // c = alpha * sums + beta * c, rounded.
-void write_back(int64_t m, int64_t n, float alpha, float* sums, int64_t ld, float beta, uint16_t* c, int64_t ldc) {
+ARGAND_AVX512 void write_back(int64_t m, int64_t n, float alpha, float* sums, int64_t ld, float beta, uint16_t* c, int64_t ldc) {
   for (int64_t i = 0; i < m; i++, sums += ld, c += ldc) {
     if (alpha != 1)
       for (int64_t j = 0; j < n; j++) sums[j] *= alpha;
     if (beta != 0)
-      for (int64_t j = 0; j < n; j++) sums[j] += beta * to_float(bf16{c[j]});
+      for (int64_t j = 0; j < n; j += kLanes) {
+        const __mmask16 mask = static_cast<__mmask16>(n - j >= kLanes ? 0xffff : (1u << (n - j)) - 1);
+        const __m512 old = reinterpret_cast<__m512>(load16(c + j, n - j) << 16);
+        _mm512_mask_storeu_ps(sums + j, mask, _mm512_maskz_loadu_ps(mask, sums + j) + beta * old);
+      }
     convert(n, ARGAND_BFLOAT16, c, 2, ARGAND_FLOAT32, sums, 4);
   }
 }
