@@ -7,7 +7,9 @@ import pytest
 
 import argand_aten as aten
 import argand_c10 as c10
-import argand_nn  # noqa: F401  (with gradients)
+import argand_nn as nn
+from argand_autograd import no_grad
+from argand_nn.functional import recurrent
 
 RNG = np.random.default_rng(0)
 SIZES = [(1, 1, 1), (3, 2, 5), (6, 1, 16), (9, 11, 50), (5, 70, 7)]  # steps, batch, hidden
@@ -127,3 +129,15 @@ def test_gradients_need_what_is_kept():
         aten.rnn_layer_backward(
             aten.zeros(3, 2, 4), h, aten.zeros(5, 5), False, False, aten.zeros(3, 2, 5)
         )
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_long_sequences_go_in_parts_where_nothing_is_recorded(kind, monkeypatch):
+    module = kind(3, 5, num_layers=2, bidirectional=True, dtype=c10.float64)
+    x = values(7, 2, 3)
+    expected = module(x)
+    monkeypatch.setattr(recurrent, "_PART", 2 * module.weight_ih_l0.shape[0] * 3)  # three steps
+    with no_grad():
+        output, state = module(x)
+    same(output, expected[0], 1e-12)
+    same(state, expected[1], 1e-12)

@@ -141,39 +141,68 @@ def _join(states: list[State]) -> State:
     return tuple(aten.cat(list(parts)) for parts in zip(*states, strict=True))
 
 
+# Elements that the input gives the gates at once where nothing is recorded: a whole sequence's would be most of the memory.
+_PART = 1 << 21
+
+
+def _run_dense(
+    mode: str, projected: Tensor, weights: CellWeights, state: State, reverse: bool, recorded: bool
+) -> tuple[Tensor, State]:
+    """One layer as one operator, which keeps what its derivative reads if gradients are recorded."""
+    end = 0 if reverse else -1
+    if mode == "LSTM":
+        hidden, cell = state
+        output, cells, _ = aten.lstm_layer(
+            projected, hidden, cell, weights.hidden, reverse, recorded
+        )
+        return output, (output[end], cells[end])
+    if mode == "GRU":
+        output, _ = aten.gru_layer(
+            projected, state[0], weights.hidden, weights.hidden_bias, reverse, recorded
+        )
+    else:
+        relu = mode == "RNN_RELU"
+        output = aten.rnn_layer(projected, state[0], weights.hidden, relu, reverse)
+    return output, (output[end],)
+
+
+def _run_parts(
+    mode: str, data: Tensor, weights: CellWeights, state: State, reverse: bool, part: int
+) -> tuple[Tensor, State]:
+    """One layer without gradients, `part` steps at a time."""
+    steps = data.shape[0]
+    starts = range(0, steps, part)
+    result: Tensor | None = None
+    for start in reversed(starts) if reverse else starts:
+        projected = project_input(mode, data[start : start + part], weights)
+        output, state = _run_dense(mode, projected, weights, state, reverse, False)
+        state = tuple(t.clone() for t in state)  # not a view that keeps the part's outputs
+        if result is None:
+            result = output.new_empty([steps, *output.shape[1:]])
+        result[start : start + part] = output
+    assert result is not None
+    return result, state
+
+
 def _run_layer(
     mode: str,
-    projected: Tensor,
+    data: Tensor,
     sizes: Sequence[int] | None,
     weights: CellWeights,
     state: State,
     reverse: bool,
 ) -> tuple[Tensor, State]:
-    """One layer in one direction over what the input gives its gates: the outputs in that form, and the last state.
-
-    A layer over a dense sequence is one operator, which keeps what its derivative reads only where gradients are recorded.
-    """
+    """One layer in one direction: the outputs in the form of `data`, and the last state."""
     if sizes is None and weights.projection is None:
-        tensors = (projected, *state, *weights)
+        tensors = (data, *state, *weights)
         recorded = is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-        end = 0 if reverse else -1
-        if mode == "LSTM":
-            hidden, cell = state
-            output, cells, _ = aten.lstm_layer(
-                projected, hidden, cell, weights.hidden, reverse, recorded
-            )
-            return output, (output[end], cells[end])
-        if mode == "GRU":
-            output, _ = aten.gru_layer(
-                projected, state[0], weights.hidden, weights.hidden_bias, reverse, recorded
-            )
-        else:
-            relu = mode == "RNN_RELU"
-            output = aten.rnn_layer(projected, state[0], weights.hidden, relu, reverse)
-        return output, (output[end],)
-    outputs, last = scan_steps(
-        make_cell(mode, weights), split_steps(projected, sizes), state, reverse
-    )
+        part = max(_PART // max(data.shape[1] * weights.input.shape[0], 1), 1)
+        if not recorded and data.device.type == "cpu" and data.shape[0] > part:
+            return _run_parts(mode, data, weights, state, reverse, part)
+        projected = project_input(mode, data, weights)
+        return _run_dense(mode, projected, weights, state, reverse, recorded)
+    steps = split_steps(project_input(mode, data, weights), sizes)
+    outputs, last = scan_steps(make_cell(mode, weights), steps, state, reverse)
     return aten.stack(outputs) if sizes is None else aten.cat(outputs), last
 
 
@@ -209,7 +238,7 @@ def run_layers(
             index = layer * directions + direction
             output, final = _run_layer(
                 mode,
-                project_input(mode, data, weights[index]),
+                data,
                 sizes,
                 weights[index],
                 tuple(part[index] for part in state),

@@ -105,9 +105,9 @@ struct Layer {
     const int64_t threads = api->num_threads(), step = batch * width() * size;
     const bool shared = threads > 1 && ((bytes >= kSharedWeight && batch < 2 * kRowBlock * threads) || !packed) && step >= kWork;
     const int64_t rows = packed && !shared ? std::min(kMostRows, round_up((batch + threads - 1) / threads, kRowBlock)) : batch;
-    const int64_t parts = (batch + rows - 1) / rows;
-    parallel_for(0, parts, shared ? parts : row_grain(steps * rows * width() * size, kWork), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) f(i * rows, std::min(rows, batch - i * rows), shared);
+    if (rows >= batch) return f(int64_t{0}, batch, shared);
+    parallel_for(0, (batch + rows - 1) / rows, row_grain(steps * rows * width() * size, kWork), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) f(i * rows, std::min(rows, batch - i * rows), false);
     });
   }
 };
@@ -236,16 +236,16 @@ void backward(const Layer& l, const Kept& kept, const Gradients& out) {
   });
 }
 
-// One product over the states that the steps started from: those of all but the first lie together.
+// A product over the states that the first step started from, and one over those of all others, which lie together.
 Tensor weight_gradient(const Layer& l, const Tensor& product, const Tensor& output) {
   const Tensor out = argand::empty({l.width(), l.size}, l.weight.dtype());
-  const int64_t rows = (l.steps - 1) * l.batch, n = l.width();
-  const auto of = [&](int64_t depth, int64_t step, const void* states, double beta) {
-    const Matrix grads{product.data<char>() + step * l.batch * n * product.itemsize(), 1, n};
-    gemm(out.dtype(), n, l.size, depth, 1, grads, {states, l.size, 1}, beta, out->data, l.size);
+  const int64_t step = l.batch * l.width(), item = out.itemsize();
+  const auto add = [&](int64_t first, int64_t steps, const void* states, double beta) {
+    const Matrix grads{product.data<char>() + first * step * item, 1, l.width()};
+    gemm(out.dtype(), l.width(), l.size, steps * l.batch, 1, grads, {states, l.size, 1}, beta, out->data, l.size);
   };
-  of(rows, l.reverse ? 0 : 1, output.data<char>() + (l.reverse ? l.batch * l.size * output.itemsize() : 0), 0);
-  of(l.batch, l.step(0), l.hidden->data, 1);
+  add(l.step(0), 1, l.hidden->data, 0);
+  if (l.steps > 1) add(l.reverse ? 0 : 1, l.steps - 1, output.data<char>() + (l.reverse ? l.batch * l.size * item : 0), 1);
   return out;
 }
 
