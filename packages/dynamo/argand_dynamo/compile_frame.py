@@ -183,6 +183,7 @@ def _trace(
     while True:
         tx = Tracer(function, DynamicShapes(state.history, settings.dynamic), stop_at)
         tx.may_wait = state.waits < config.recompile_limit
+        tx.whole = settings.fullgraph
         value = None
         try:
             value = tx.trace(list(values))

@@ -270,6 +270,16 @@ class Lookups(TracerState):
 
     def load_global(self, frame: SymbolicFrame, name: str) -> Variable:
         """A global variable or a builtin."""
+        found = self._global(frame, name)
+        self.note_read(found, self.global_source(frame.function.globals_source, name))
+        return found
+
+    def note_read(self, variable: Variable, source: Source | None) -> None:
+        """A function has read a variable from outside of it."""
+        if self.tx.looked_up is not None:
+            self.tx.looked_up.append((variable, source or ()))
+
+    def _global(self, frame: SymbolicFrame, name: str) -> Variable:
         globals_ = frame.globals
         key = (id(globals_), name)
         known = self.global_values.get(key)
@@ -341,10 +351,15 @@ class Lookups(TracerState):
 
     def module_attribute(self, module: PythonModuleVariable, name: str) -> Variable:
         """module.name"""
+        found = self._module_attribute(module, name)
+        self.note_read(found, (("module", module.value.__name__), ("instance_dict", name)))
+        return self.tx.realize(found)
+
+    def _module_attribute(self, module: PythonModuleVariable, name: str) -> Variable:
         value = vars(module.value).get(name, MISSING)
         known = self.global_values.get((id(vars(module.value)), name))
         if known is not None:
-            return self.tx.realize(known)
+            return known
         own_name = module.value.__name__
         lazily = value is MISSING
         if lazily:
@@ -366,7 +381,7 @@ class Lookups(TracerState):
         # It also finds in a fresh process what it has stored in this one's module.
         step = "attr" if lazily or "__getattr__" in vars(module.value) else "instance_dict"
         source = None if prefix is None else (*prefix, (step, name))
-        return self.tx.realize(self.module_value(value, source, own_name))
+        return self.module_value(value, source, own_name)
 
     def import_module(self, frame: SymbolicFrame, name: str, names: Any, level: int) -> Variable:
         """An import statement of a module that is loaded already."""

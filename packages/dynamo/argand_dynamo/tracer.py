@@ -91,7 +91,11 @@ class Tracer(Operations, Lookups, Wrapping):
         self.probing = False
         # Whether a call of the frame may be left to Python, so that the next one finds caches filled.
         self.may_wait = False
+        # Whether a frame that is not one graph is an error.
+        self.whole = False
         self.cached_calls: dict[tuple[Source, Any], Variable] = {}
+        # While a function in a cache is traced: the variables from outside of functions that it has read, with their paths.
+        self.looked_up: list[tuple[Variable, Source]] | None = None
         self.graph = Graph()
         self.builder = GraphBuilder(self.graph, dynamic.shape_env)
         # The graph's own builder; `builder` is another one while a custom function is traced.

@@ -242,6 +242,67 @@ def test_caches_of_symbolic_sizes_that_read_attributes_of_globals() -> None:
     assert equal(*results)
 
 
+SCALE = 2.0
+
+
+class Scaled:
+    scale = 2.0
+
+    @staticmethod
+    def by_global(n: int) -> float:
+        return n * SCALE
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("kind", ["global", "read before", "callee", "closure", "class"])
+def test_caches_of_symbolic_sizes_that_read_variables(
+    monkeypatch: pytest.MonkeyPatch, kind: str, fullgraph: bool
+) -> None:
+    results = []
+    for compiled in (False, True):
+        scale = 2.0
+        monkeypatch.setitem(globals(), "SCALE", scale)
+        monkeypatch.setattr(Scaled, "scale", scale)
+        scaled = functools.cache(
+            {
+                "callee": lambda n: Scaled.by_global(n),
+                "closure": lambda n: n * scale,  # noqa: B023
+                "class": lambda n: n * Scaled.scale,
+            }.get(kind, lambda n: n * SCALE)
+        )
+        f = lambda x, scaled=scaled: x * scaled(x.shape[0])  # noqa: E731
+        if kind == "read before":
+            f = lambda x, scaled=scaled: x * SCALE * scaled(x.shape[0])  # noqa: E731
+        call: Any = dynamo.compile(f, backend="eager", fullgraph=fullgraph) if compiled else f
+        found = []
+        for n, new in ((2, 2.0), (3, 2.0), (4, 2.0), (4, 5.0), (5, 5.0), (3, 7.0)):
+            scale = new
+            monkeypatch.setitem(globals(), "SCALE", scale)
+            monkeypatch.setattr(Scaled, "scale", scale)
+            found.append(call(torch.ones(n)))
+        results.append(found)
+    assert equal(*results)
+
+
+def test_caches_that_forget_within_a_trace() -> None:
+    count = [0]
+
+    @functools.lru_cache(maxsize=1)
+    def numbered(n: int) -> tuple[int, int]:
+        count[0] += 1
+        return n, count[0]
+
+    def f(x: Any) -> Any:
+        return x * numbered(1)[1], numbered(2)[1], numbered(1)[1]
+
+    results = []
+    for call in (f, dynamo.compile(f, backend="eager")):
+        count[0] = 0
+        numbered.cache_clear()
+        results.append([call(torch.ones(2)) for _ in range(4)])
+    assert equal(*results)
+
+
 def test_caches_after_changes_are_traced() -> None:
     state = [1]
 

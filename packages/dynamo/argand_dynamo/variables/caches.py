@@ -19,12 +19,13 @@ from argand_dynamo.variables.base import (
     MISSING,
     ExistingObject,
     Iterator,
+    LazyVariable,
     Source,
     Variable,
     reachable,
     unknown,
 )
-from argand_dynamo.variables.classes import ClassVariable
+from argand_dynamo.variables.classes import ClassVariable, PythonModuleVariable
 from argand_dynamo.variables.constant import Constant, SymIntVariable
 from argand_dynamo.variables.functions import FunctionVariable
 from argand_dynamo.variables.numpy_objects import NumpyVariable
@@ -87,12 +88,23 @@ class CachedFunctionVariable(ExistingObject):
         known = None if key is None else tx.cached_calls.get(key)
         if known is not None:
             return known
+        self._check_room(tx)
         before, changes, guards = set(tx.graph.nodes), tx.changes, set(tx.guards)
-        result = self.function.call(tx, args, kwargs)
+        outer, tx.looked_up = tx.looked_up, []
+        try:
+            result = self.function.call(tx, args, kwargs)
+        finally:
+            looked_up, tx.looked_up = tx.looked_up, outer
+            if outer is not None:
+                outer += looked_up
         given = [tx.realize(argument) for argument in (*args, *kwargs.values())]
-        if not any(isinstance(argument, TensorVariable) for argument in given):
-            read = [guard for key, guard in tx.guards.items() if key not in guards]
-            _check_state(read, [v.source for v in given if v.source is not None], self.describe())
+        if not tx.exporting and not any(isinstance(v, TensorVariable) for v in given):
+            paths = [argument.source for argument in given if argument.source is not None]
+            if _reads_state(tx, guards, looked_up, paths):
+                kept = self._kept(tx, args, kwargs, fixed=True) if tx.whole else None
+                if kept is None:
+                    unknown(f"a call of {self.describe()}, which reads what may change")
+                return kept
         if tx.changes != changes or not _only_computes(tx, before):
             unknown(f"a call of {self.describe()} that does more than compute, once")
         _seal(tx, result)
@@ -112,22 +124,27 @@ class CachedFunctionVariable(ExistingObject):
         return None if self.source is None else (self.source, (tuple(texts), tuple(kwargs)))
 
     def _kept(
-        self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]
+        self,
+        tx: Tracer,
+        args: list[Variable],
+        kwargs: dict[str, Variable],
+        fixed: bool = False,
     ) -> Variable | None:
-        """What the cache gives, by a path; None if the call has none, or raises."""
+        """What the cache gives, by a path; None if the call has none, or raises. `fixed`: symbolic integers are their values."""
         if (
             self.source is None
             or is_trusted(getattr(self.value, "__module__", None))
             or self.value.cache_info().maxsize == 0
         ):
             return None
-        given = [_existing(tx, argument) for argument in (*args, *kwargs.values())]
+        given = [_existing(tx, argument, fixed) for argument in (*args, *kwargs.values())]
         steps = tuple([found[0] for found in given if found is not None])
         if len(steps) < len(given):
             return None
         key = (self.source, (steps, tuple(kwargs)))
         known = tx.cached_calls.get(key)
         if known is None:
+            self._check_room(tx)
             values = tuple([found[1] for found in given if found is not None])
             if tx.probing and not cache_holds(self.value, values, tuple(kwargs)):
                 known = self.function.call(tx, args, kwargs)  # once, as where it calls itself
@@ -136,6 +153,12 @@ class CachedFunctionVariable(ExistingObject):
             if known is not None:
                 tx.cached_calls[key] = known
         return known
+
+    def _check_room(self, tx: Tracer) -> None:
+        """Break where a cache forgets what it was called with in this trace, in the order of all of its calls."""
+        size = self.value.cache_info().maxsize
+        if size is not None and sum(path == self.source for path, _ in tx.cached_calls) >= size:
+            unknown(f"calls of {self.describe()} with more arguments than it keeps results")
 
     def _look_up(
         self, tx: Tracer, key: tuple[Source, Any], values: tuple[Any, ...]
@@ -185,12 +208,35 @@ class CachedFunctionVariable(ExistingObject):
         return not probe.changes and _only_computes(probe, set(), reads=True)
 
 
-def _check_state(guards: list[Any], given: list[Source], name: str) -> None:
-    """A cache keeps results of objects as they were: break where entries and attributes are read, but for those of arguments."""
-    for source, kind, _ in guards:
+def _reads_state(
+    tx: Tracer, before: set[Any], looked_up: list[tuple[Variable, Source]], given: list[Source]
+) -> bool:
+    """Whether a function reads what its cache keeps as it was: variables, entries and attributes, but for those of arguments.
+
+    Args:
+        before: the keys of the guards that were there before its trace.
+        looked_up: the variables from outside that it has read.
+        given: the paths of its arguments.
+    """
+    roots = []
+    for variable, source in looked_up:
+        found = variable.realized if isinstance(variable, LazyVariable) else variable
+        by_library = source[:1] and source[0][0] == "module" and is_trusted(source[0][1])
+        if isinstance(found, Constant | SymIntVariable):
+            lasts = by_library or isinstance(found.value, argand_c10.dtype)
+            if not lasts and not _is_under(source, given):
+                return True
+        elif source and not isinstance(found, ClassVariable | PythonModuleVariable):
+            roots.append(source)
+    for key, (source, kind, _) in tx.guards.items():
         if kind in ("LEN", "DICT_KEYS") or (kind == "EQUALS" and _is_state(source)):
-            if not any(source[: len(path)] == path for path in given):
-                unknown(f"a call of {name}, which reads what may change")
+            if (key not in before or _is_under(source, roots)) and not _is_under(source, given):
+                return True
+    return False
+
+
+def _is_under(source: Source, paths: list[Source]) -> bool:
+    return any(source[: len(path)] == path for path in paths)
 
 
 def _is_state(source: Source) -> bool:
@@ -209,13 +255,17 @@ def _check_hashable(tx: Tracer, variable: Variable) -> None:
             _check_hashable(tx, item)
 
 
-def _existing(tx: Tracer, variable: Variable) -> tuple[tuple[Any, ...], Any] | None:
+def _existing(
+    tx: Tracer, variable: Variable, fixed: bool = False
+) -> tuple[tuple[Any, ...], Any] | None:
     """What a path says of an argument, and the argument itself; None for one that only the trace has."""
     variable = tx.realize(variable)
+    if fixed and isinstance(variable, SymIntVariable):
+        variable = variable.fixed()
     if isinstance(variable, Constant):
         return _given(variable.value) if is_constant(variable.value) else None
     if isinstance(variable, TupleVariable) and variable.cls in (tuple, argand_c10.Size):
-        items = [_existing(tx, item) for item in variable.items]
+        items = [_existing(tx, item, fixed) for item in variable.items]
         if not all(item is not None and item[0][0] == "const" for item in items):
             return None
         return _given(variable.cls([item[1] for item in items if item is not None]))

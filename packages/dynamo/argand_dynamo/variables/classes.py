@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import types
 from typing import TYPE_CHECKING, Any
 
 from argand_dynamo._C import is_constant
 from argand_dynamo.exceptions import break_trace
+from argand_dynamo.trust import is_trusted
 from argand_dynamo.variables.base import (
     MISSING,
     ExistingObject,
@@ -73,7 +75,10 @@ class ClassVariable(ExistingObject):
             types.GetSetDescriptorType,
         ):
             unknown(f"the descriptor {name!r} of {self.describe()}")
-        return tx.class_member(self.value, name, found)
+        member = tx.class_member(self.value, name, found)
+        if not isinstance(self.value, enum.EnumMeta) and not is_trusted(self.value.__module__):
+            tx.note_read(member, member.source)
+        return member
 
     def setattr(self, tx: Tracer, name: str, value: Variable) -> None:
         raise break_trace(

@@ -75,7 +75,11 @@ class CellVariable(Variable):
 
     def load(self, tx: Tracer) -> Variable | None:
         """The content, None if the cell is empty."""
-        return None if self.content is None else tx.realize(self.content)
+        if self.content is None:
+            return None
+        if self.real:
+            tx.note_read(self.content, self.source)
+        return tx.realize(self.content)
 
 
 class FunctionVariable(Variable):
