@@ -251,11 +251,13 @@ def _operator_attributes() -> dict[str, Callable[[Any], Any]]:
 
     def ask(name: str) -> Callable[[Any], Any]:
         def fact(op: Any) -> Any:
-            return importlib.import_module("argand.operator_attributes").ATTRIBUTES[name](op)
+            return importlib.import_module("argand.operator_attributes").attribute_of(op, name)
 
         return fact
 
-    names = ("_overloadname", "_qualified_op_name", "_schema", "namespace", "overloadpacket")
+    names = (
+        "_opname", "_overloadname", "_overloadpacket", "_qualified_op_name", "_schema", "namespace", "op", "overloadpacket",
+    )  # fmt: skip
     return {name: ask(name) for name in names}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from argand_c10 import Operator, rules
 from argand_c10.modes import find_operator
 from argand_fx.function_schema import FunctionSchema, function_schema
 
-__all__ = ["ATTRIBUTES", "OpOverload", "OpOverloadPacket"]
+__all__ = ["OpOverload", "OpOverloadPacket", "attribute_of"]
 
 
 def packet_of(op: Operator) -> Operator:
@@ -26,11 +27,8 @@ def overload_name_of(op: Operator) -> str:
     """PyTorch's name of an overload, "default" for the one without; the first of several that are one here, if it was not asked for by name."""
     if op.shown:
         return op.shown.rpartition(".")[2]
-    packet = packet_of(op)
-    for name in rules.overload_names(packet):
-        if rules.named_overload(packet, name) == op:
-            return name
-    return op.name.partition(".")[2] or "default"
+    names = rules.names_of(packet_of(op), op)
+    return names[0] if names else op.name.partition(".")[2] or "default"
 
 
 def schema_of(op: Operator) -> FunctionSchema:
@@ -40,16 +38,33 @@ def schema_of(op: Operator) -> FunctionSchema:
 
 
 def _qualified(op: Operator) -> str:
-    return f"{namespace_of(op)}::{op.name.rpartition('::')[2].partition('.')[0]}"
+    return f"{namespace_of(op)}::{_name(op)}"
 
 
-ATTRIBUTES = {
+def _name(op: Operator) -> str:
+    return op.name.rpartition("::")[2].partition(".")[0]
+
+
+def _itself(op: Operator) -> Operator:
+    return op
+
+
+_OF_ALL: dict[str, Callable[[Operator], Any]] = {"_qualified_op_name": _qualified, "op": _itself}
+_OF_OVERLOADS: dict[str, Callable[[Operator], Any]] = {
+    "_opname": _name,
     "_overloadname": overload_name_of,
-    "_qualified_op_name": _qualified,
+    "_overloadpacket": packet_of,
     "_schema": schema_of,
     "namespace": namespace_of,
     "overloadpacket": packet_of,
 }
+
+
+def attribute_of(op: Operator, name: str) -> Any:
+    """What an operator has under this name; None of what overloads have alone, where it is no overload."""
+    if name in _OF_ALL:
+        return _OF_ALL[name](op)
+    return _OF_OVERLOADS[name](op) if isinstance(op, OpOverload) else None
 
 
 class _Kind(type):

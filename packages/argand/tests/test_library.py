@@ -721,7 +721,7 @@ def test_overloads_are_equal_to_what_graphs_hold():
     aten = torch.ops.aten
     graph = torch.export.export(_Sum(), (torch.ones(2),)).graph
     (target,) = [n.target for n in graph.nodes if n.op == "call_function"]
-    assert target == aten.add.Tensor and target == aten.add.Scalar and target != aten.sub.Tensor
+    assert target is aten.add.Tensor and target != aten.add.Scalar and target != aten.sub.Tensor
     assert {aten.add.Tensor: 1}[target] == 1
 
 

@@ -59,6 +59,10 @@ def test_overloads_know_their_operators():
     assert (op.namespace, op.default._overloadname) == ("attributes_test", "default")
     assert str(op.default._schema) == "attributes_test::op(Tensor x, int n=3) -> Tensor"
     assert isinstance(op.default, OpOverload)
+    assert (aten.max.dim._opname, aten.max.dim._overloadpacket) == ("max", aten.max)
+    assert aten.max.dim.op(torch.ones(2), 0)[0].item() == 1 and aten.mm.op is aten.mm
+    for name in ("_overloadname", "_schema", "_opname", "namespace", "overloadpacket"):
+        assert not hasattr(aten.add, name) and not hasattr(aten.mm, name)
     for name in ("missing", "_missing", "__missing__"):
         assert not hasattr(aten.mm, name)
 
@@ -83,6 +87,73 @@ def test_dispatch_modes_see_calls_and_take_them_over():
     assert aten.mm.default in log.seen  # in backward
     assert len(log.seen) == len([op for op in log.seen if op._schema.name.startswith("aten::")])
     assert torch.exp(x.detach() * 0).tolist() == [[1, 1], [1, 1]]
+
+
+def test_overloads_are_equal_to_themselves_alone():
+    overloads = [aten.add.variants[0], aten.add.Tensor, aten.add.Scalar, aten.gt.Tensor, aten.add]
+    for a in overloads:
+        assert [a == b for b in overloads] == [a is b for b in overloads]
+    assert len(set(overloads)) == len(overloads)
+    assert torch.Tensor.add == torch.Tensor.add
+
+
+class _Names(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.name().removeprefix("aten::"))
+        return func(*args, **(kwargs or {}))
+
+
+_CALLS = [
+    (lambda x: x + 1, "add.Tensor"),
+    (lambda x: x + x, "add.Tensor"),
+    (lambda x: x // 2, "floor_divide"),
+    (lambda x: x > 0, "gt.Scalar"),
+    (lambda x: x > x, "gt.Tensor"),
+    (lambda x: x**2, "pow.Tensor_Scalar"),
+    (lambda x: x**x, "pow.Tensor_Tensor"),
+    (lambda x: x.clamp(0, 1), "clamp"),
+    (lambda x: x.clamp(x, x), "clamp.Tensor"),
+    (lambda x: x.sum(), "sum"),
+    (lambda x: x.sum(0), "sum.dim_IntList"),
+    (lambda x: x.div(2, rounding_mode="floor"), "div.Tensor_mode"),
+    (lambda x: torch.where(x, x, x), "where.self"),
+    (lambda x: x.split(1), "split.Tensor"),
+    (lambda x: x.max(0)[0], "max.dim"),
+    (lambda x: x.all(0), "all.dim"),
+    (lambda x: x.std(), "std.correction"),
+    (lambda x: x.masked_fill(x > 0, 1.0), "masked_fill.Scalar"),
+]
+
+
+# Graphs have other operators in their place.
+_WITHOUT_NODES = (
+    "clamp",
+    "clamp.Tensor",
+    "div.Tensor_mode",
+    "split.Tensor",
+    "all.dim",
+    "std.correction",
+)
+
+
+def test_dispatch_modes_and_graphs_know_overloads():
+    for call, name in _CALLS:
+        x = torch.ones(3).bool() if name.startswith("where") else torch.ones(3)
+        with _Names() as mode:
+            call(x)
+        assert mode.names[-1] == name
+
+        class Program(torch.nn.Module):
+            def forward(self, x, call=call):
+                return call(x)
+
+        nodes = torch.export.export(Program(), (x,)).graph.find_nodes(op="call_function")
+        names = [n.target.name() for n in nodes if isinstance(n.target, OpOverload)]
+        assert f"aten::{name}" in names or name in _WITHOUT_NODES
 
 
 def test_dispatch_modes_see_calls_of_compiled_functions():

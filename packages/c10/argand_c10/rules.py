@@ -21,6 +21,7 @@ __all__ = [
     "definitions",
     "graph_passes",
     "named_overload",
+    "names_of",
     "operator_attributes",
     "overload_names",
     "register_graph_pass",
@@ -136,6 +137,12 @@ def overload_names(op: Operator) -> list[str]:
     return list(_overloads_by_name(op)[0])
 
 
+def names_of(packet: Operator, op: Operator) -> tuple[str, ...]:
+    """The names of one of an operator's overloads, but for those of calls that are given their results."""
+    named = _overloads_by_name(packet)[0]
+    return tuple(name for name, one in named.items() if one is op and "out" not in name.split("_"))
+
+
 def attribute_of(op: Operator, name: str) -> Any:
     """What operators have under this name besides their own attributes; None if there is no such thing."""
     if name in operator_attributes:
@@ -144,7 +151,7 @@ def attribute_of(op: Operator, name: str) -> Any:
 
 
 def named_overload(op: Operator, name: str) -> Operator | None:
-    """The overload of a name; None if there is none. It has its name for itself, but is equal to what graphs and modes hold of it."""
+    """The overload of a name; None if there is none."""
     if (op, name) in _named:
         return _named[op, name]
     named, own = _overloads_by_name(op)

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from argand_c10 import Module, Operator
+from argand_fx.called_overload import called_overload
 from argand_fx.effects import has_effect
 from argand_fx.immutable import immutable_dict, immutable_list
 from argand_fx.operator_schemas import ArgsKwargsPair, normalize_function, normalize_module
+from argand_fx.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
     from argand_fx.graph import Graph
@@ -71,7 +73,7 @@ def target_name(target: Target) -> str:
     if isinstance(target, str):
         return target
     if isinstance(target, Operator):
-        return target.name
+        return str(target.name)
     name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None)
     if name is None:
         return repr(target)
@@ -79,6 +81,11 @@ def target_name(target: Target) -> str:
     if module == "_operator":
         module = "operator"
     return name if module is None else f"{module}.{name}"
+
+
+def _is_number(a: Argument) -> bool:
+    value = a.meta.get("val") if type(a) is Node else a
+    return isinstance(value, int | float | complex | SymbolicValue)
 
 
 class Node:
@@ -137,6 +144,8 @@ class Node:
         self.graph = graph
         self.name = name
         self.op = op
+        if type(target) is Operator and op == "call_function":
+            target = called_overload(target, args, kwargs, _is_number)
         self.target = target
         self.type = return_type
         self.users: dict[Node, None] = {}

@@ -6,6 +6,7 @@ from typing import Any
 
 from argand_c10 import Operator
 from argand_c10.modes import ArgandDispatchMode, current_modes
+from argand_fx.called_overload import called_overload
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
 
@@ -33,7 +34,9 @@ class TorchDispatchMode(ArgandDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        return self.__torch_dispatch__(op, types, args, kwargs)
+        given = kwargs or {}
+        func = called_overload(op, args, given, lambda a: isinstance(a, int | float | complex))
+        return self.__torch_dispatch__(func, types, args, kwargs)
 
 
 def _get_current_dispatch_mode() -> ArgandDispatchMode | None:

@@ -236,7 +236,7 @@ static PyObject* new_object(PyTypeObject* type, const ArgandBinding* binding, Si
   self->binding = binding;
   self->signatures = signatures;
   self->function = Py_XNewRef(function);
-  self->shown = nullptr;
+  self->shown = self->name = nullptr;
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -284,20 +284,25 @@ static PyObject* operator_str(PyObject* self) {
   PyObject* shown = operator_of(self)->shown;
   return shown ? Py_NewRef(shown) : operator_repr(self);
 }
-// Overloads of one operator by different names are different, and each is what graphs and modes hold of the operator.
+// An operator is equal to itself alone; methods made of one operator are one.
 static PyObject* operator_compare(PyObject* self, PyObject* other, int comparison) {
   if (Py_TYPE(self) != Py_TYPE(other) || (comparison != Py_EQ && comparison != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   const OperatorObject &a = *operator_of(self), &b = *operator_of(other);
-  const bool one = a.binding == b.binding && a.function == b.function && (!a.shown || !b.shown || PyUnicode_Compare(a.shown, b.shown) == 0);
+  const bool one = a.function && a.function == b.function;
   return PyBool_FromLong((self == other || one) == (comparison == Py_EQ));
 }
 static Py_hash_t operator_hash(PyObject* self) {
-  const Py_hash_t hash = static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(operator_of(self)->binding) >> 4);
+  const PyObject* function = operator_of(self)->function;
+  const Py_hash_t hash = static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(function ? function : self) >> 4);
   return hash == -1 ? -2 : hash;
 }
 static PyObject* get_name(PyObject* self, void*) {
-  Ref name(PyUnicode_FromString(operator_of(self)->binding->name));
-  return name && operator_of(self)->shown ? ask_rules("shown_name", name.get(), operator_of(self)->shown) : name.take();
+  OperatorObject* op = operator_of(self);
+  if (!op->name) {
+    Ref name(PyUnicode_FromString(op->binding->name));
+    op->name = name && op->shown ? ask_rules("shown_name", name.get(), op->shown) : name.take();
+  }
+  return Py_XNewRef(op->name);
 }
 static PyObject* get_shown(PyObject* self, void*) {
   OperatorObject* op = operator_of(self);
@@ -310,7 +315,10 @@ PyObject* named_overload(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!Up:_named_overload", operator_type, &op, &name, &own)) return nullptr;
   OperatorObject* source = operator_of(op);
   Ref named(own ? Py_NewRef(op) : new_object(operator_type, source->binding, source->signatures, nullptr));
-  if (named) Py_XSETREF(operator_of(named.get())->shown, Py_NewRef(name));
+  if (named) {
+    Py_XSETREF(operator_of(named.get())->shown, Py_NewRef(name));
+    Py_CLEAR(operator_of(named.get())->name);
+  }
   return named.take();
 }
 static PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("argand"); }
@@ -464,6 +472,7 @@ static void operator_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(operator_of(self)->function);
   Py_XDECREF(operator_of(self)->shown);
+  Py_XDECREF(operator_of(self)->name);
   PyObject_Free(self);
   Py_DECREF(type);
 }

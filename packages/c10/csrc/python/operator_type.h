@@ -29,6 +29,7 @@ struct OperatorObject {
   Signature* signatures;  // never freed: bindings live forever
   PyObject* function;     // of a method: the Operator it was made from (owned)
   PyObject* shown;        // of an overload that was asked for by its name: that name, as "aten.add.Scalar" (owned)
+  PyObject* name;         // made when it is asked for (owned)
 };
 
 struct Call {
