@@ -198,17 +198,48 @@ def test_the_node_of_a_loop() -> None:
     assert len(text) == 2 and "gt" in text[0] and "div" in text[1]
 
 
-def test_loops_that_are_left_to_plain_python() -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_results_of_loops_and_branches_have_memory_of_their_own(compiled: bool) -> None:
+    def loops(x: Any, n: Any) -> Any:
+        (kept,) = torch.while_loop(lambda y: y.sum() < 0, lambda y: (y + 1,), (x,))
+        _, a, b = torch.while_loop(
+            lambda i, y, z: i < n, lambda i, y, z: (i + 1, z, y), (n * 0, x, x * 2)
+        )
+        for y in (kept, a, b):
+            y.mul_(3)
+        return kept, a, b, x + 0
+
+    def branches(x: Any, n: Any) -> Any:
+        # integers may fail to be divided: one branch runs
+        y = torch.cond(n > 0, lambda x, n: x, lambda x, n: x * (n // n), (x, n))
+        return y.mul_(3) if compiled else y * 3, x + 0
+
+    for function in (loops, branches):
+        call = torch.compile(function, fullgraph=True) if compiled else function
+        for n in (1, 2):
+            x = X.clone()
+            *found, same = call(x, torch.tensor(n))
+            assert torch.equal(same, X) and torch.equal(x, X)
+            assert torch.equal(found[0], X * 3)
+
+
+def test_loops_that_write_to_what_they_are_given_are_refused() -> None:
     def writing(x: Any) -> Any:
         return torch.while_loop(lambda y: y.sum() < 9, lambda y: (y.add_(1),), (x.clone(),))
 
+    for call in (writing, torch.compile(writing), torch.compile(writing, fullgraph=True)):
+        with pytest.raises(RuntimeError, match="fullgraph=True|wrote to a tensor that it was"):
+            call(X)
+
+
+def test_loops_that_are_left_to_plain_python() -> None:
     def growing(x: Any) -> Any:
         return torch.while_loop(lambda y: y.sum() < 9, lambda y: (torch.cat([y, y]),), (x,))
 
     def counting(x: Any) -> Any:
         return torch.while_loop(lambda i, y: y.sum() < 9, lambda i, y: (i + 1, y * 2), (0, x))
 
-    for f in (writing, growing, counting):
+    for f in (growing, counting):
         assert repr(torch.compile(f)(X)) == repr(f(X))
         with pytest.raises(RuntimeError, match="fullgraph=True"):
             torch.compile(f, fullgraph=True)(X)

@@ -22,9 +22,21 @@ def run_loop(
     body_reads: tuple[Any, ...],
 ) -> tuple[Any, ...]:
     """`carried = body(*carried, *body_reads)` as long as the first result of `cond(*carried, *cond_reads)` holds."""
+    given = (*carried, *body_reads)
     while cond(*carried, *cond_reads)[0]:
         carried = body(*carried, *body_reads)
-    return carried
+    return _own(carried, given)
+
+
+def _own(results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Results in memory of their own, as the graph takes them for."""
+    seen = {x.untyped_storage().data_ptr() for x in given if x.numel()}
+    own = []
+    for x in results:
+        memory = x.untyped_storage().data_ptr() if x.numel() else None
+        own.append(x.clone() if memory in seen else x)
+        seen.add(own[-1].untyped_storage().data_ptr())
+    return tuple(own)
 
 
 def run_branch(
@@ -35,7 +47,9 @@ def run_branch(
     false_reads: tuple[Any, ...],
 ) -> tuple[Any, ...]:
     """`true_fn(*true_reads)` if `holds`, else `false_fn(*false_reads)`."""
-    return true_fn(*true_reads) if holds else false_fn(*false_reads)
+    if holds:
+        return _own(true_fn(*true_reads), true_reads)
+    return _own(false_fn(*false_reads), false_reads)
 
 
 _CONTROL: dict[Any, None] = {run_loop: None, run_branch: None}

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from argand_dynamo import _C
 from argand_dynamo.builtins import FUNCTION_HANDLERS
 from argand_dynamo.control_flow import run_function
 from argand_dynamo.control_graphs import build, check_alike, fill, flatten, get_graph, own_graph
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["register_while_loop"]
 
 
-def register_while_loop(function: Callable[[Any, Any, Any], Any]) -> None:
-    """Have calls `function(cond_fn, body_fn, carried_inputs)` traced as loops; those whose condition is known while tracing are unrolled."""
+def register_while_loop(function: Callable[..., Any], *helpers: Callable[..., Any]) -> None:
+    """Have calls `function(cond_fn, body_fn, carried_inputs)` traced as loops; those whose condition is known while tracing are unrolled.
+
+    Args:
+        function: the loop in Python.
+        helpers: what it calls that runs as it is where the loop does.
+    """
     signature = inspect.signature(function)
 
     def trace(tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable | None:
@@ -40,6 +46,9 @@ def register_while_loop(function: Callable[[Any, Any, Any], Any]) -> None:
         return _Loop(tx, structure, [leaf.fake for leaf in leaves]).trace(cond_fn, body_fn)
 
     FUNCTION_HANDLERS[function] = trace
+    # What a loop calls that is left to Python is compiled one by one.
+    for own in (function, *helpers):
+        _C.skip_code(own.__code__)
 
 
 class _Loop:

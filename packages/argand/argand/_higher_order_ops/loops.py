@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_aten as aten
-from argand.utils._pytree import tree_flatten, tree_unflatten
+from argand.compiler import is_compiling
+from argand.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 from argand_c10 import Tensor
 from argand_dynamo.loops import register_while_loop
 
@@ -28,10 +29,10 @@ def while_loop(
         carried_inputs: a tuple or list of tensors and integers, in tuples, lists and dicts or not.
 
     Returns:
-        The last values; `carried_inputs` if the condition does not hold at first.
+        The last values; copies where they are tensors of `carried_inputs`.
 
     Raises:
-        RuntimeError: the arguments, or what the functions give, are not those.
+        RuntimeError: the arguments, or what the functions give, are not those; the functions write to what they are given.
     """
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("while_loop: expected cond_fn and body_fn to be functions")
@@ -41,17 +42,32 @@ def while_loop(
         )
     result = carried = carried_inputs
     expected = _facts("while_loop", "carried_inputs", carried)
-    while _holds(cond_fn(*carried)):
+    while True:
+        before = _versions(carried)
+        if not _holds(cond_fn(*carried)):
+            break
         result = body_fn(*carried)
+        if _versions(carried) != before:
+            raise RuntimeError(
+                "while_loop: body_fn wrote to a tensor that it was given, expected new tensors; clone it first"
+            )
         carried = result if isinstance(result, tuple | list) else (result,)
         if _facts("while_loop", "body_fn's result", tuple(carried)) != expected:
             raise RuntimeError(
                 "while_loop: body_fn gave other structures, dtypes or devices than it was given; expected the same"
             )
-    return result
+    given = [x for x in tree_flatten(carried_inputs)[0] if isinstance(x, Tensor)]
+    return tree_map_only(Tensor, lambda x: x.clone() if any(x is y for y in given) else x, result)
 
 
-register_while_loop(while_loop)
+def _versions(values: Any) -> list[int]:
+    """How often tensors were written to; not known while tracing, which breaks where loops write."""
+    if is_compiling():
+        return []
+    return [x._version for x in tree_flatten(values)[0] if isinstance(x, Tensor)]
+
+
+register_while_loop(while_loop, _versions)
 
 
 def _holds(condition: Any) -> Any:
