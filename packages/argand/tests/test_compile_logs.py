@@ -123,5 +123,24 @@ def test_stances():
     assert plain(torch.ones(1)).tolist() == [2.0] and len(calls) == before
     with pytest.raises(ValueError, match="expected one of"):
         torch.compiler.set_stance("never")
-    with pytest.raises(NotImplementedError, match="force_backend"):
-        torch.compiler.set_stance(force_backend="eager")
+
+
+def test_a_forced_backend():
+    made = []
+
+    def backend(module, inputs):
+        made.append(len(module.graph.nodes))
+        return module.forward
+
+    f = torch.compile(lambda x: x * 3 + 1, backend="eager")
+    x = torch.ones(2)
+    for forced, count in ((None, 0), (backend, 1), (None, 1), ("aot_eager", 1), (backend, 1)):
+        with torch.compiler.set_stance("default", force_backend=forced):
+            assert f(x).tolist() == f(x).tolist() == [4.0, 4.0]
+        assert len(made) == count
+    assert torch.compiler.set_stance("default", force_backend=backend)(f)(x).tolist() == [4.0, 4.0]
+    assert f(x[:1]).tolist() == [4.0] and len(made) == 1
+    with pytest.raises(RuntimeError, match="beside 'force_eager'"):
+        torch.compiler.set_stance("force_eager", force_backend=backend)
+    with pytest.raises(RuntimeError, match="got backend 'nothing'"):
+        torch.compiler.set_stance("default", force_backend="nothing")

@@ -33,7 +33,7 @@ from argand_dynamo.known_packages import prepare_packages
 from argand_dynamo.plan_code import Replacement, RuntimeObjects, assemble_plan
 from argand_dynamo.plan_store import load_plans, store_plan
 from argand_dynamo.resume import make_function, resume_codes
-from argand_dynamo.stance import current_stance, refuse_to_compile
+from argand_dynamo.stance import current_stance, forced_backend, refuse_to_compile, when_forced
 from argand_dynamo.trust import PLAIN, is_compiler, note_compiler
 
 __all__ = [
@@ -186,6 +186,8 @@ def compiled_function(function: types.FunctionType, settings: Settings) -> Compi
 def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What is to run for a call that no entry of a compiled function holds for; None: the function itself."""
     settings: Settings = compiled.settings  # type: ignore[attr-defined]
+    if (backend := forced_backend()) is not None:
+        settings = replace(settings, backend=backend, options=())
     function: Any = compiled.__wrapped__
     values = compiled.bind(args, kwargs)
     if (
@@ -225,6 +227,16 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
         made = replace(made, plan=None)
         state.compilations.insert(0, made)
         return _add(compiled, function, made, settings)
+
+
+def _forget_entries() -> None:
+    """Have every function ask for what it is to run, as its backend is another; what is compiled stays."""
+    with _lock:
+        for compiled in list(_all):
+            compiled.clear()
+
+
+when_forced.append(_forget_entries)
 
 
 def _state_of(code: types.CodeType, settings: Settings) -> CodeState:
