@@ -12,6 +12,7 @@ from typing import Any
 
 _SUBMODULES = frozenset(
     {
+        "__future__",
         "_C",
         "__config__",
         "_dynamo",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import argand_dynamo
 from argand_c10 import debug_trace, metrics, records
@@ -37,6 +38,7 @@ register_backend(
 __all__ = [
     "Record",
     "allow_in_graph",
+    "assume_constant_result",
     "collect_records",
     "compile",
     "counters",
@@ -50,6 +52,7 @@ __all__ = [
     "is_exporting",
     "list_backends",
     "mark_dynamic",
+    "nested_compile_region",
     "phase_times",
     "register_backend",
     "reset",
@@ -58,6 +61,19 @@ __all__ = [
 ]
 
 compile = argand_dynamo.compile
+T = TypeVar("T")
+
+
+def assume_constant_result(fn: T) -> T:
+    """`fn` itself: it is traced as any function, which needs no such promise."""
+    return fn
+
+
+def nested_compile_region(fn: T) -> T:
+    """`fn` itself: what is called several times is compiled once where its graphs are alike."""
+    return fn
+
+
 is_dynamo_compiling = is_compiling
 counters = metrics.counters
 phase_times = metrics.phase_times

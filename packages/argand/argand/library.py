@@ -33,6 +33,8 @@ __all__ = [
     "register_fake",
     "register_kernel",
     "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]
 
 _log = logging.getLogger(__name__)
@@ -219,6 +221,38 @@ def custom_op(
     found = CustomOpDef(name, fn, given, tags)
     found.register_kernel(device_types, fn)
     return found
+
+
+def triton_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    schema: str | None = None,
+) -> Any:
+    """Make an operator of a function that calls Triton kernels, by `wrap_triton`, or operators: `custom_op`.
+
+    What its results look like it finds out by the function itself; where that calls kernels, give it another by `register_fake`.
+    """
+    if fn is None:
+        return lambda f: triton_op(name, f, mutates_args=mutates_args, schema=schema)
+    found = custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+    found.register_fake(fn)
+    return found
+
+
+def wrap_triton(triton_kernel: Any, /) -> Any:
+    """The kernel itself: operators of programs are called as they are.
+
+    Raises:
+        RuntimeError: it is not what `triton.jit` or `triton.autotune` makes.
+    """
+    if not type(triton_kernel).__module__.startswith("triton."):
+        raise RuntimeError(
+            "wrap_triton only works on functions annotated with triton.jit or triton.autotune"
+        )
+    return triton_kernel
 
 
 def _check_returned(

@@ -37,6 +37,16 @@ _DEVICE: Any = device
 _DTYPE: Any = dtype
 
 
+class _Conversion:
+    """Whether conversions give modules other parameters; whether programs have asked to swap them."""
+
+    overwrites = False
+    swaps = False
+
+
+conversion = _Conversion()
+
+
 class Module:
     """Base class of all neural-network modules.
 
@@ -391,7 +401,7 @@ class Module:
     ) -> ModuleType:
         """Replace the data of every parameter, gradient and buffer by `fn` of it.
 
-        Parameters stay the same objects, unless `fn` moves them to the meta device or from it.
+        Parameters stay the same objects, unless `fn` moves them to the meta device or from it, or programs have asked for others.
         """
         if recurse:
             for child in self.children():
@@ -401,7 +411,7 @@ class Module:
                 continue
             grad = parameter.grad
             data = fn(parameter.data)
-            if data.is_meta == parameter.is_meta:
+            if data.is_meta == parameter.is_meta and not conversion.overwrites:
                 parameter.data = data
             else:
                 made = Tensor._make_subclass(type(parameter), data, parameter.requires_grad)

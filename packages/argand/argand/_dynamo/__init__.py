@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from argand._dynamo import exc as exc
 from argand._dynamo import utils as utils
+from argand.compiler import assume_constant_result as assume_constant_result
 from argand.compiler import reset as reset
 from argand.import_paths import publish, submodules
 from argand_dynamo import *  # noqa: F403
 from argand_dynamo import __all__ as __all__
 from argand_dynamo import config as config
 from argand_dynamo.api import OptimizedModule
-
-T = TypeVar("T")
-
-
-def assume_constant_result(fn: T) -> T:
-    """`fn` itself: it is traced as any function, which needs no such promise."""
-    return fn
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:

@@ -23,7 +23,7 @@ from argand_fx import (
     transformer,
 )
 from argand_fx.leaf_functions import leaf_functions
-from argand_fx.passes import shape_prop, split_module
+from argand_fx.passes import graph_drawer, shape_prop, split_module
 from argand_fx.patterns import subgraph_rewriter
 
 publish(
@@ -40,7 +40,10 @@ publish(
         "subgraph_rewriter": subgraph_rewriter,
     },
 )
-publish(f"{__name__}.passes", {"shape_prop": shape_prop, "split_module": split_module})
+publish(
+    f"{__name__}.passes",
+    {"graph_drawer": graph_drawer, "shape_prop": shape_prop, "split_module": split_module},
+)
 interpreter.Transformer = transformer.Transformer  # type: ignore[attr-defined]  # where PyTorch has it
 
 

@@ -110,7 +110,24 @@ static int mode_kernel(const ArgandOperator* op, uint64_t keys, const ArgandValu
   return status;
 }
 
+static thread_local PyObject* reader = nullptr;  // owned
+
+bool may_read(ArgandTensor* t) {
+  if (!reader) return true;
+  retain(t);
+  Ref tensor(wrap(t)), answer(tensor ? PyObject_CallOneArg(reader, tensor.get()) : nullptr);
+  return static_cast<bool>(answer);
+}
+
+static PyObject* exchange_reader(PyObject*, PyObject* asked) {
+  PyObject* before = reader ? reader : Py_NewRef(Py_None);
+  reader = asked == Py_None ? nullptr : Py_NewRef(asked);
+  return before;
+}
+
 static PyMethodDef mode_functions[] = {
+    {"_exchange_reader", exchange_reader, METH_O,
+     "Sets what this thread calls with a tensor before its elements become numbers, or None; what it was."},
     {"_push_mode", push_mode, METH_O, nullptr},
     {"_pop_mode", pop_mode, METH_O, nullptr},
     {"_mode_stack", mode_stack, METH_NOARGS, "The modes of this thread, innermost last."},

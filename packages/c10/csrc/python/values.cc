@@ -184,6 +184,7 @@ bool HostData::open(ArgandTensor* t, const char* what) {
 PyObject* item(ArgandTensor* t) {
   if (t->numel != 1)
     return PyErr_Format(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar", static_cast<long long>(t->numel));
+  if (!may_read(t)) return nullptr;
   if (ARGAND_DEVICE_TYPE(t->storage->device) == ARGAND_CPU) return load_element(t->data, t->dtype);
   char element[16];
   if (!copy_to_host(t, "item", 0, static_cast<size_t>(item_size(t->dtype)), element)) return nullptr;
@@ -239,7 +240,7 @@ PyObject* edge_list(ArgandTensor* t, int64_t edge_items) {
   HostData host;
   return host.open(t, "tolist") ? nested_list(t, host.data(), 0, edge_items) : nullptr;
 }
-PyObject* tolist(ArgandTensor* t) { return edge_list(t, 0); }
+PyObject* tolist(ArgandTensor* t) { return may_read(t) ? edge_list(t, 0) : nullptr; }
 
 // ---- ABI values -----------------------------------------------------------------------------------------------------------------
 static PyObject* list_of(const ArgandValue* v) {
