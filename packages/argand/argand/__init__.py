@@ -200,6 +200,7 @@ def __getattr__(name: str) -> Any:
     layers[0].Tensor.__array_namespace__ = _array_namespace
     layers[0].Tensor.to_device = _to_device
     layers[0].rules.operator_attributes.update(_operator_attributes())
+    layers[0].rules.register_overload_chooser(_called_overload)
     for layer in layers:
         value = getattr(layer, name, None)
         if value is not None and not isinstance(value, ModuleType):
@@ -245,6 +246,10 @@ def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
     """
     with importlib.import_module("argand.cuda").stream(stream):
         return self.to(device)
+
+
+def _called_overload(op: Any, args: Any, kwargs: Any) -> Any:
+    return importlib.import_module("argand_fx.called_overload").called_overload(op, args, kwargs)
 
 
 def _operator_attributes() -> dict[str, Callable[[Any], Any]]:

@@ -156,6 +156,28 @@ def test_dispatch_modes_and_graphs_know_overloads():
         assert f"aten::{name}" in names or name in _WITHOUT_NODES
 
 
+def test_policies_of_checkpoints_know_overloads():
+    checkpoint = torch.utils.checkpoint
+    asked = []
+
+    def policy(ctx, op, *args, **kwargs):
+        asked.append(op)
+        return checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
+
+    for kept in ([aten.pow.Tensor_Scalar, aten.mm.default], policy):
+        x = torch.ones(2, 2, requires_grad=True)
+        y = checkpoint.checkpoint(
+            lambda x: (x**2 @ x).sum(0) * 3,
+            x,
+            use_reentrant=False,
+            context_fn=lambda kept=kept: checkpoint.create_selective_checkpoint_contexts(kept),
+        )
+        y.sum().backward()
+        assert x.grad.tolist() == [[18, 18], [18, 18]]
+    assert {aten.pow.Tensor_Scalar, aten.mm.default, aten.sum.dim_IntList} <= set(asked)
+    assert aten.mul.Tensor in asked and aten.mul.Scalar not in asked
+
+
 def test_dispatch_modes_see_calls_of_compiled_functions():
     class Log(TorchDispatchMode):
         def __init__(self):

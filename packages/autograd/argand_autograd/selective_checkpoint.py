@@ -15,7 +15,7 @@ from typing import Any
 
 from argand_autograd._tree import flatten, map_tree
 from argand_autograd.graph import current_hooks, saved_tensors_hooks
-from argand_c10 import Operator, Tensor, random
+from argand_c10 import Operator, Tensor, random, rules
 from argand_c10.modes import ArgandDispatchMode, find_operator
 
 __all__ = [
@@ -117,20 +117,18 @@ def create_selective_checkpoint_contexts(
                     f"create_selective_checkpoint_contexts: got {op!r} of type {type(op).__name__}, expected an "
                     "overload of an operator, as torch.ops.aten.mm.default"
                 )
-        policy = _policy_of(frozenset(op.default if _is_plain(op) else op for op in chosen))
+        policy = _policy_of(frozenset(str(op.name) for op in chosen), chosen)
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     calls: deque[_Call] = deque()
     return _FirstRun(policy, calls), _SecondRun(calls, allow_cache_entry_mutation)
 
 
-def _is_plain(op: Operator) -> bool:
-    return "." not in op.name
+def _policy_of(names: frozenset[str], chosen: frozenset[Operator]) -> Policy:
+    """An overload without a name elsewhere is known by the operator's."""
 
-
-def _policy_of(chosen: frozenset[Operator]) -> Policy:
     def policy(ctx: Any, op: Operator, *args: Any, **kwargs: Any) -> bool:
-        return op in chosen
+        return op in chosen if op.shown else op.name in names
 
     return policy
 
@@ -145,11 +143,7 @@ def _named(op: Operator, args: tuple[Any, ...]) -> tuple[Operator, tuple[Any, ..
     if op.name == "linear":
         x, weight, bias = (*args, None)[:3]
         product = (x.flatten(0, -2) if x.dim() > 2 and x.is_contiguous() else x, weight.t())
-        return (
-            (_op("mm"), product)
-            if bias is None
-            else (_op("addmm"), (bias, *product))
-        )
+        return (_op("mm"), product) if bias is None else (_op("addmm"), (bias, *product))
     if op.name == "matmul":
         first, second = args[0].dim(), args[1].dim()
         if first >= 2 and second >= 2:
@@ -187,6 +181,7 @@ class _FirstRun(ArgandDispatchMode):
         if op.is_view or op.is_inplace or "out" in kwargs:
             return op(*args, **kwargs)
         asked, arguments = _named(op, args)
+        asked = rules.called_overload(asked, arguments, kwargs)
         answer = self._policy(
             SelectiveCheckpointContext(is_recompute=False), asked, *arguments, **kwargs
         )

@@ -7,7 +7,7 @@ called at the first look-up after its registration, so that importing a package 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ __all__ = [
     "Definition",
     "Rules",
     "attribute_of",
+    "called_overload",
     "definitions",
     "graph_passes",
     "named_overload",
@@ -25,6 +26,7 @@ __all__ = [
     "operator_attributes",
     "overload_names",
     "register_graph_pass",
+    "register_overload_chooser",
     "register_overload_names",
     "register_rules",
     "rules_of",
@@ -101,6 +103,7 @@ _graph_passes: list[GraphPass] = []
 _pending_names: list[Callable[[], Mapping[str, str]]] = []
 _names: dict[str, str] = {}
 _named: dict[tuple[Operator, str], Operator] = {}
+_choose: Callable[..., Operator] | None = None
 definitions: dict[str, Definition] = {}  # by the operator's name
 # What operators have besides their own attributes and their overloads.
 operator_attributes: dict[str, Callable[[Operator], Any]] = {}
@@ -210,6 +213,17 @@ def _overloads_by_name(op: Operator) -> tuple[dict[str, Operator], dict[str, Ope
         name: op if "out" in name.split("_") else own.get(here or name, default)
         for name, _, here in entries
     }, own
+
+
+def register_overload_chooser(choose: Callable[..., Operator]) -> None:
+    """Have `choose(op, args, kwargs)` say which of the overloads that have names elsewhere a call is."""
+    global _choose
+    _choose = choose
+
+
+def called_overload(op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Operator:
+    """The overload that a call is, by its name elsewhere; the operator itself where nothing says that."""
+    return op if _choose is None else _choose(op, args, kwargs)
 
 
 def register_graph_pass(run: GraphPass) -> None:

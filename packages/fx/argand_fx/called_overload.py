@@ -37,7 +37,7 @@ def called_overload(
     op: Operator,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    is_number: Callable[[Any], bool],
+    is_number: Callable[[Any], bool] = lambda a: isinstance(a, int | float | complex),
 ) -> Operator:
     """The overload by its name elsewhere; an operator with all of its overloads stays what it is.
 

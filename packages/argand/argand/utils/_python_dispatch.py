@@ -34,8 +34,7 @@ class TorchDispatchMode(ArgandDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        given = kwargs or {}
-        func = called_overload(op, args, given, lambda a: isinstance(a, int | float | complex))
+        func = called_overload(op, args, kwargs or {})
         return self.__torch_dispatch__(func, types, args, kwargs)
 
 

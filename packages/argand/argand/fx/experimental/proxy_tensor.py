@@ -125,7 +125,7 @@ class _Recorder(ArgandDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         given = kwargs or {}
-        func = called_overload(op, args, given, lambda a: isinstance(a, int | float | complex))
+        func = called_overload(op, args, given)
         if func in self.table:
             with self:
                 return self.table[func](*args, **given)
