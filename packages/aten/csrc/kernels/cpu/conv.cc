@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/conv_across.h"
 #include "packages/aten/csrc/kernels/cpu/conv_depthwise.h"
 #include "packages/aten/csrc/kernels/cpu/conv_passes.h"
 #include "packages/aten/csrc/kernels/cpu/conv_weight.h"
@@ -19,9 +20,14 @@ template <class T>
 void forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Results& results) {
   using E = compute_t<T>;
   const InputPlanes planes(g, sizeof(E), true);
+  const Tensor hold_bias = bias ? to_dtype(bias, sizeof(E) == 8 ? ARGAND_FLOAT64 : ARGAND_FLOAT32) : Tensor();
+  if constexpr (std::is_same_v<T, E>)
+    if (AcrossImages<E>::fits(g, g.pixels())) {
+      const AcrossImages<E> across(g, false);
+      if (across.pays(g, planes, g.oh, g.od)) return across.run(input.data<E>(), weight.data<E>(), bias ? hold_bias.data<E>() : nullptr, results);
+    }
   Product<T, E> p(planes, g.in, g.out, g.oh, results);
   p.result_h = g.oh, p.result_w = g.ow, p.step_h = p.step_w = 1;
-  const Tensor hold_bias = bias ? to_dtype(bias, sizeof(E) == 8 ? ARGAND_FLOAT64 : ARGAND_FLOAT32) : Tensor();
   if (bias) p.bias = hold_bias.data<E>();
   Taps taps;
   for (int64_t t = 0; t < g.kd; t++) taps.layers.emplace_back(t, t * g.dd);
@@ -63,7 +69,13 @@ template <class T>
 void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight, const Tensor& out) {
   using E = compute_t<T>;
   const GradientPlanes planes(g, sizeof(E));
-  Product<T, E> p(planes, g.out, g.in, planes.qh, {g.in, g.volume(), out.dtype(), out.data<char>(), nullptr});
+  const Results results{g.in, g.volume(), out.dtype(), out.data<char>(), nullptr};
+  if constexpr (std::is_same_v<T, E>)
+    if (AcrossImages<E>::fits(g, g.volume())) {
+      const AcrossImages<E> across(g, true);
+      if (across.pays(g, planes, planes.qh, (g.d + g.sd - 1) / g.sd)) return across.run(grad.data<E>(), weight.data<E>(), nullptr, results);
+    }
+  Product<T, E> p(planes, g.out, g.in, planes.qh, results);
   p.result_h = g.h, p.result_w = g.w, p.step_h = g.sh, p.step_w = g.sw;
   bool complete = true;  // every phase has a tap
   for (int64_t c = 0; c < g.sd; c++)

@@ -151,6 +151,15 @@ void plane_of(E* to, int64_t height, int64_t width, const E* in, int64_t images,
   constexpr int64_t L = Lanes<V>::n;
   const int64_t first = left < 0 ? (-left + sw - 1) / sw : 0, inside = w > left ? (w - 1 - left) / sw + 1 : 0;
   const int64_t begin = first < width ? first : width, end = inside < width ? inside : width;
+  if (width <= L) {  // masks serve all rows
+    const int64_t have = end > begin ? end - begin : 0;
+    for (int64_t m = 0; m < images; m++, in += image)
+      for (int64_t y = 0, iy = top; y < height; y++, iy += sh, to += width) {
+        store_n(to, V{}, width);
+        if (have && iy >= 0 && iy < h) store_n(to + begin, load_every<E, sw>(in + iy * w + begin * sw + left, have), have);
+      }
+    return;
+  }
   for (int64_t m = 0; m < images; m++, in += image)
     for (int64_t y = 0, iy = top; y < height; y++, iy += sh, to += width) {
       const int64_t real = iy >= 0 && iy < h ? end : 0, zeros = real ? begin : 0;

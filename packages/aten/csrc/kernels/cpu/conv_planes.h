@@ -90,7 +90,7 @@ struct Planes {
 
 // Whether planes of `height` rows are made as wide as the result (`narrow`) rather than `wide`, where `out` channels share them.
 inline bool wasteful(int64_t height, int64_t wide, int64_t narrow, int64_t out) {
-  return out >= 16 && round_up(height * wide, 16) * 8 > round_up(height * narrow, 16) * 9;
+  return out >= 16 && round_up(height * wide, 16) * 8 >= round_up(height * narrow, 16) * 9;
 }
 
 // How many small images are gone through as one, as alone, of `height` rows, `wide` or `narrow`, they would leave lanes of the vectors empty; 0:
