@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Literal, overload
@@ -349,29 +350,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
             if recorded is not None:
                 return recorded(einsum, (type(x),), (equation, *operands), {})  # type: ignore[no-any-return]
             raise TypeError(f"einsum: got {type(x).__name__} as an operand, expected a tensor")
-    left, _, right = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if len(terms) != len(operands):
-        raise RuntimeError(
-            f"einsum: got {len(operands)} operands, expected {len(terms)} as in '{equation}'"
-        )
-    names = [_expand(term, x, equation) for term, x in zip(terms, operands, strict=True)]
-    ellipsis = max(sum(1 for n in term if n in _DOTS) for term in names)
-    dots = "".join(_DOTS[-ellipsis:]) if ellipsis else ""
-    if "->" in equation:
-        output = right.replace("...", dots, 1)
-    else:
-        every = "".join(names)
-        output = dots + "".join(sorted(c for c in every if every.count(c) == 1 and c not in dots))
-    for c in output:
-        if not any(c in n for n in names):
-            raise RuntimeError(f"einsum: output index '{c}' of '{equation}' is in no operand")
-        if output.count(c) > 1:
-            raise RuntimeError(f"einsum: output index '{c}' of '{equation}' appears more than once")
-    summed = sorted(
-        {c for n in names for c in n if c not in output}, key=lambda c: (c not in dots, c)
-    )
-    labels = output + "".join(summed)
+    names, output, labels = _parsed(equation, tuple([x.ndim for x in operands]))
     size: dict[str, int] = dict.fromkeys(labels, 1)
     held = dict.fromkeys(labels, 0)  # how many of left_over have more than one entry there
     left_over = [_aligned(x, n, labels) for x, n in zip(operands, names, strict=True)]
@@ -398,11 +377,39 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         )
         left_over.append(_contract(x, y, inner))
     total = left_over[0]
-    if not summed:
+    if len(labels) == len(output):
         return total
     if len(operands) > 1:
         return ops.view(total, total.shape[: len(output)])
     return ops.sum(total, [*range(len(output), len(labels))])
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(equation: str, ranks: tuple[int, ...]) -> tuple[list[str], str, str]:
+    """The index names of each operand and of the result, and these with what is summed behind them, for operands of so many dimensions."""
+    left, _, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise RuntimeError(
+            f"einsum: got {len(ranks)} operands, expected {len(terms)} as in '{equation}'"
+        )
+    names = [_expand(term, rank, equation) for term, rank in zip(terms, ranks, strict=True)]
+    ellipsis = max(sum(1 for n in term if n in _DOTS) for term in names)
+    dots = "".join(_DOTS[-ellipsis:]) if ellipsis else ""
+    if "->" in equation:
+        output = right.replace("...", dots, 1)
+    else:
+        every = "".join(names)
+        output = dots + "".join(sorted(c for c in every if every.count(c) == 1 and c not in dots))
+    for c in output:
+        if not any(c in n for n in names):
+            raise RuntimeError(f"einsum: output index '{c}' of '{equation}' is in no operand")
+        if output.count(c) > 1:
+            raise RuntimeError(f"einsum: output index '{c}' of '{equation}' appears more than once")
+    summed = sorted(
+        {c for n in names for c in n if c not in output}, key=lambda c: (c not in dots, c)
+    )
+    return names, output, output + "".join(summed)
 
 
 def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -431,18 +438,18 @@ _DOTS = [
 ]  # names of the dimensions of "...": private characters, one a dimension
 
 
-def _expand(term: str, x: Tensor, equation: str) -> str:
-    """The index names of an operand, with names for "..."."""
+def _expand(term: str, rank: int, equation: str) -> str:
+    """The index names of an operand of so many dimensions, with names for "..."."""
     head, dots, tail = term.partition("...")
     for c in head + tail:
         if not (c.isascii() and c.isalpha()):
             raise RuntimeError(
                 f"einsum: got the index '{c}' in '{equation}', expected letters and one '...' a term"
             )
-    n = x.ndim - len(head) - len(tail)
+    n = rank - len(head) - len(tail)
     if n < 0 or (n > 0 and not dots):
         raise RuntimeError(
-            f"einsum: operand of shape {tuple(x.shape)} does not fit '{term}' in '{equation}'"
+            f"einsum: operand of {rank} dimensions does not fit '{term}' in '{equation}'"
         )
     return head + ("".join(_DOTS[-n:]) if n else "") + tail
 

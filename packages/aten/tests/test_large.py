@@ -107,9 +107,14 @@ def test_sort_of_one_long_row(dtype: Any, low: int, high: int, descending: bool)
 
 
 @pytest.mark.parametrize("largest", [False, True])
-def test_few_of_many(largest: bool) -> None:
-    x = np.random.default_rng(2).integers(-50, 50, (7, 3000)).astype(np.float32)
-    x[2, 5] = x[2, 7] = np.nan
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8])
+def test_few_of_many(dtype: Any, largest: bool) -> None:
+    x = np.random.default_rng(2).integers(0, 100, (7, 3001)).astype(dtype)
+    if dtype in (np.float32, np.float64):
+        x -= 50
+        x[2, 5] = x[2, 7] = x[3, 2999] = x[4, 3000] = np.nan
+        x[5, 64:] = np.nan
+        x[6, ::7], x[6, 1::7] = np.inf, -np.inf
     for k in (1, 10, 46, 47):
         values, places = aten.topk(tensor(x), k, 1, largest)
         ordered = np.sort(x, 1)  # NaN is the greatest

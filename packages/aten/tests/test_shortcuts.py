@@ -458,3 +458,20 @@ def test_places_of_nearest_elements_have_no_gradients(name, padding):
     f = getattr(ops, name)
     _, by_place = f(grad, from_numpy(x), grid, "nearest", padding, False, [True, True])
     same(by_place, np.zeros((1, 5, 2, 2)))
+
+
+def test_gradients_of_places_are_sums_of_all_channels():
+    """Of many channels by parts, whatever the number of threads."""
+    x = from_numpy(RNG.standard_normal((2, 21, 5, 6)).astype("float32"))
+    grid = from_numpy(RNG.uniform(-1.2, 1.2, (2, 90, 3, 2)).astype("float32"))
+    grad = from_numpy(RNG.standard_normal((2, 21, 90, 3)).astype("float32"))
+    arguments = (grad, x, grid, "bilinear", "border", True, [True, True])
+    expected = ops._grid_sample_backward(*arguments)
+    threads, found = c10.get_num_threads(), []
+    for count in (1, 3):
+        c10.set_num_threads(count)
+        found.append(ops._grid_sample_2d_backward(*arguments))
+    c10.set_num_threads(threads)
+    for one, other, sum_ in zip(*found, expected, strict=True):
+        assert one.equal(other)
+        np.testing.assert_allclose(one.numpy(), sum_.numpy(), rtol=0, atol=2e-5)

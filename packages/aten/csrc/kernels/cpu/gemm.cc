@@ -139,12 +139,12 @@ template <class E>
 void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc, bool serial) {
   if (k == 0) return scale_rows(m, n, static_cast<E>(beta), c, ldc);
   const bool b_rows = b.col_stride == 1 || n == 1;
+  const bool along_k = (b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1), adds = beta == 0 || beta == 1;
   if (m * n * k <= kSmallProduct) {
-    if (b_rows && (beta == 0 || beta == 1))
+    if (b_rows && adds && !(n == 1 && along_k && alpha == 1))  // one column fills one lane
       return tile_kernels<E>().multiply(m, n, k, static_cast<E>(alpha), at<E>(a, 0, 0), a.row_stride, a.col_stride, at<E>(b, 0, 0), b.row_stride,
                                         beta == 1, c, ldc);
   }
-  const bool along_k = (b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1), adds = beta == 0 || beta == 1;
   const int64_t few = std::min(m, n);
   if (along_k && adds && alpha == 1 && (m * n * k <= kSmallProduct || (few <= kFewRows && k >= std::max<int64_t>(16, 2 * few))))
     return for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {

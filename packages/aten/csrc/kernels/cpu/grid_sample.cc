@@ -63,7 +63,9 @@ std::tuple<Tensor, Tensor> gradients(const GridLoops<E>& loops, int dtype, const
   const int64_t each = std::max<int64_t>(1, std::max(channels * batch / kUnits, std::min<int64_t>(channels, 3)));
   const int64_t parts = (channels + each - 1) / each;
   const Tensor dx = output_mask[0] ? zeros(x.sizes(), dtype) : Tensor();
-  const Tensor dgrid = output_mask[1] ? zeros({std::max<int64_t>(parts, 1), batch, count, 2}, dtype) : Tensor();
+  const Tensor dgrid = output_mask[1] ? zeros(grid.sizes(), dtype) : Tensor();  // the first part's
+  const int64_t numbers = 2 * batch * count;
+  const Scratch<E> others(dgrid ? (parts - 1) * numbers : 0);
   parallel_for(0, batch * parts, row_grain(count * m.along * m.along * (each + 4)), [&](int64_t begin, int64_t end) {
     Block<E> b;
     E gx[kGridBlock], gy[kGridBlock];
@@ -79,21 +81,19 @@ std::tuple<Tensor, Tensor> gradients(const GridLoops<E>& loops, int dtype, const
           if (dx) loops.scatter(n, m.along, b.at, b.weights, from, dx.data<E>() + c * h * w);
         }
         for (int64_t k = 0; dgrid && k < n; k++) {
-          E* const to = dgrid.data<E>() + 2 * ((part * batch + image) * count + first + k);
+          E* const to = (part ? others + (part - 1) * numbers : dgrid.data<E>()) + 2 * (image * count + first + k);
           to[0] = gx[k], to[1] = gy[k];
         }
       }
     }
   });
-  for (int64_t part = 1; dgrid && part < parts; part++)
-    for (int64_t k = 0; k < 2 * batch * count; k++) dgrid.data<E>()[k] += dgrid.data<E>()[part * 2 * batch * count + k];
+  if (dgrid && parts > 1)
+    parallel_for(0, numbers, row_grain(parts), [&](int64_t begin, int64_t end) {
+      for (int64_t part = 0; part < parts - 1; part++)
+        for (int64_t k = begin; k < end; k++) dgrid.data<E>()[k] += others[part * numbers + k];
+    });
   const auto finished = [&](const Tensor& t, const Tensor& like) { return t ? to_dtype(t, like.dtype()) : t; };
-  Tensor first;
-  if (dgrid) {
-    first = empty(grid.sizes(), dtype);
-    std::copy_n(dgrid.data<E>(), first.numel(), first.data<E>());
-  }
-  return {finished(dx, input), finished(first, grid)};
+  return {finished(dx, input), finished(dgrid, grid)};
 }
 
 }  // namespace

@@ -107,17 +107,35 @@ void order_entries(E* entries, E* other, int64_t n, const Wanted& wanted) {
   if (wanted.in_order) std::sort(entries, entries + wanted.k - 1, less);
 }
 
-// What std::partial_sort makes of all n entries, without holding more than the k + 1 that it compares.
-template <class E, class F>
-void order_first(E* entries, int64_t n, int64_t k, F&& entry_at) {
+constexpr int64_t kTogether = 32;  // elements that are looked at by one comparison
+
+// Whether none of some neighbours comes before `last`: NaN does, or may.
+template <class T>
+__attribute__((optimize("O3"))) bool none_before(const T* from, T last, bool descending) {
+  uint32_t before = 0;
+  if (descending)
+    for (int64_t i = 0; i < kTogether; i++) before |= !(from[i] <= last);
+  else
+    for (int64_t i = 0; i < kTogether; i++) before |= !(from[i] >= last);
+  return !before;
+}
+
+// What std::partial_sort makes of all n entries, without holding more than the k + 1 that it compares. none_at(j, last): no entry of kTogether from j
+// on is less than that of place `last`.
+template <class E, class F, class N>
+void order_first(E* entries, int64_t n, int64_t k, F&& entry_at, N&& none_at) {
   const auto less = [](const E& a, const E& b) { return key_of(a) < key_of(b); };
   for (int64_t j = 0; j < k; j++) entries[j] = entry_at(j);
   std::make_heap(entries, entries + k, less);
-  for (int64_t j = k; j < n; j++) {
-    const E next = entry_at(j);
-    if (!less(next, entries[0])) continue;
-    entries[k] = next;
-    std::pop_heap(entries, entries + k + 1, less);
+  for (int64_t j = k; j < n;) {
+    const int64_t stop = std::min(n, j + kTogether);
+    if (stop - j == kTogether && none_at(j, place(entries[0]))) j = stop;
+    for (; j < stop; j++) {
+      const E next = entry_at(j);
+      if (!less(next, entries[0])) continue;
+      entries[k] = next;
+      std::pop_heap(entries, entries + k + 1, less);
+    }
   }
   std::sort_heap(entries, entries + k, less);
 }
@@ -149,7 +167,12 @@ void order_rows(const Tensor& input, const DimSplit& s, const Wanted& wanted, bo
         return entry<E>(static_cast<Key>(descending ? ~key : key), j);
       };
       if (first) {
-        order_first<E>(row, s.n, k, entry_at);
+        order_first<E>(row, s.n, k, entry_at, [&](int64_t j, int64_t last) {
+          if constexpr (std::is_arithmetic_v<T>)
+            return s.inner == 1 && none_before(from + j, from[last], descending);
+          else
+            return false;
+        });
       } else {
         parallel_for(0, s.n, kInParts, [&](int64_t a, int64_t b) {
           for (int64_t j = a; j < b; j++) row[j] = entry_at(j);
