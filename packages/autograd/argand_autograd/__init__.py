@@ -49,6 +49,7 @@ from argand_autograd.grad_mode import (  # noqa: E402
     set_grad_enabled,
 )
 from argand_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
+from argand_autograd.sparse import sparse_coo_tensor  # noqa: E402
 
 argand_c10.module_hooks.set_gradient_barrier(gradient_barrier)
 
@@ -89,4 +90,5 @@ __all__ = [
     "set_autocast_enabled",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "sparse_coo_tensor",
 ]

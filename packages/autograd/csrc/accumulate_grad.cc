@@ -20,6 +20,11 @@ bool has_layout_for(const Tensor& grad, const Tensor& leaf) {
   return grad.sizes() == leaf.sizes() && grad.strides() == leaf.strides();
 }
 
+bool is_sparse(const Tensor& t) { return t.has_key(ARGAND_KEY_SPARSE); }
+
+// A sparse gradient's memory is its Python object's, which nobody else may hold.
+bool sparse_alone(const Tensor& t) { return __atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE) == 1 && t->flags & ARGAND_TENSOR_OWNS_PYOBJECT; }
+
 Tensor copy_with_layout_of(const Tensor& grad, const Tensor& leaf) {
   if ((leaf.is_contiguous() && grad.is_contiguous()) || api->thread_state()->grad_mode) return tensor_ops::clone(grad);
   const bool dense = is_non_overlapping_and_dense(leaf.sizes(), leaf.strides());
@@ -76,14 +81,14 @@ void AccumulateGrad::apply(Gradients& g) {
     std::lock_guard<std::mutex> lock(leaf_mutex(leaf));
     Tensor sum = grad_of(leaf);
     if (!sum) {
-      if (recording) {
-        sum = tensor_ops::clone(grad);
+      if (recording || is_sparse(grad)) {
+        sum = !recording && sparse_alone(grad) ? tensor_ops::contiguous(grad) : tensor_ops::clone(grad);
       } else {
         sum = owned_alone(grad) && has_layout_for(grad, variable_) ? std::move(grad) : copy_with_layout_of(grad, variable_);
       }
       set_grad(leaf, std::move(sum));
-    } else if (recording || requires_grad(sum.get())) {
-      set_grad(leaf, tensor_ops::add(sum, grad));
+    } else if (recording || requires_grad(sum.get()) || (is_sparse(sum) && !is_sparse(grad))) {
+      set_grad(leaf, is_sparse(sum) && !is_sparse(grad) ? tensor_ops::add(grad, sum) : tensor_ops::add(sum, grad));
     } else {
       tensor_ops::add_(sum, grad);
     }

@@ -224,6 +224,8 @@ class Backward {
     Tensor& sum = s.buffer.data(s.node->num_inputs())[input_nr];
     if (!sum) {
       sum = std::move(grad);
+    } else if (sum.has_key(ARGAND_KEY_SPARSE)) {  // to which no dense one is added; elements of two are listed with the last to arrive first
+      sum = tensor_ops::add(grad, sum);
     } else if (api->thread_state()->grad_mode || !same_shape_and_dtype(sum, grad)) {
       sum = tensor_ops::add(sum, grad);
     } else if (owned_alone(sum)) {
@@ -392,7 +394,7 @@ void validate_gradient(const TensorFacts& facts, Tensor& grad, const char* produ
            index, to_string(grad.sizes()).c_str(), to_string(expected).c_str());
     grad = tensor_ops::sum_to_size(grad, expected);
   }
-  if (grad.device() != facts.device)
+  if (grad.device() != facts.device && !grad.has_key(ARGAND_KEY_SPARSE))
     fail(ARGAND_RUNTIME_ERROR, "Function %s returned an invalid gradient at index %u - expected device type %d but got %d", producer, index,
          static_cast<int>(ARGAND_DEVICE_TYPE(facts.device)), static_cast<int>(ARGAND_DEVICE_TYPE(grad.device())));
   if (grad.dtype() == facts.dtype || facts.any_dtype) return;

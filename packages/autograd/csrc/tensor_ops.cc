@@ -33,7 +33,7 @@ class Operator {
   std::atomic<const ArgandOperator*> op_{nullptr};
 };
 
-Operator g_add{"add"}, g_add_in_place{"add_"}, g_clone{"clone"}, g_copy{"copy_"}, g_fill{"fill_"}, g_sum_to_size{"sum_to_size"},
+Operator g_add{"add"}, g_add_in_place{"add_"}, g_clone{"clone"}, g_contiguous{"contiguous"}, g_copy{"copy_"}, g_fill{"fill_"}, g_sum_to_size{"sum_to_size"},
     g_to_copy{"_to_copy"}, g_real{"real"}, g_view_as_real{"view_as_real"}, g_view_as_complex{"view_as_complex"}, g_as_strided{"as_strided"},
     g_as_strided_backward{"as_strided_backward"};
 
@@ -48,6 +48,7 @@ Tensor filled(IntList sizes, int dtype, ArgandDevice device, int64_t number) {
 Tensor add(const Tensor& a, const Tensor& b) { return g_add.call({value(a), value(b), value(1)}); }
 void add_(const Tensor& self, const Tensor& other) { g_add_in_place.call({value(self), value(other), value(1)}); }
 Tensor clone(const Tensor& self) { return g_clone.call({value(self)}); }
+Tensor contiguous(const Tensor& self) { return g_contiguous.call({value(self)}); }
 void copy_(const Tensor& self, const Tensor& source) { g_copy.call({value(self), value(source), value(false)}); }
 void fill_(const Tensor& self, int64_t number) { g_fill.call({value(self), value(number)}); }
 Tensor zeros(IntList sizes, int dtype, ArgandDevice device) { return filled(sizes, dtype, device, 0); }

@@ -8,6 +8,7 @@ namespace argand::autograd::tensor_ops {
 Tensor add(const Tensor& a, const Tensor& b);
 void add_(const Tensor& self, const Tensor& other);
 Tensor clone(const Tensor& self);
+Tensor contiguous(const Tensor& self);
 void copy_(const Tensor& self, const Tensor& source);
 void fill_(const Tensor& self, int64_t number);
 Tensor zeros(IntList sizes, int dtype, ArgandDevice device);

@@ -74,6 +74,12 @@ class layout: ...
 class memory_format: ...
 
 strided: layout
+sparse_coo: layout
+sparse_csr: layout
+sparse_csc: layout
+sparse_bsr: layout
+sparse_bsc: layout
+jagged: layout
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format
@@ -171,6 +177,8 @@ class Tensor:
     def __new__(cls: type[_T], *args: Any) -> _T: ...
     @staticmethod
     def _make_subclass(cls: type[_T], data: Tensor, require_grad: _Bool = False) -> _T: ...
+    @staticmethod
+    def _make_sparse(cls: type[_T], data: Tensor) -> _T: ...
     @property
     def shape(self) -> Size: ...
     @property

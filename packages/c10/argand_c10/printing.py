@@ -11,7 +11,7 @@ from argand_c10 import _C
 from argand_c10._C import Tensor
 from argand_c10.parameter import Buffer, Parameter
 
-__all__ = ["PrintOptions", "get_printoptions", "set_printoptions", "tensor_text"]
+__all__ = ["PrintOptions", "get_printoptions", "set_printoptions", "sparse_text", "tensor_text"]
 
 
 @dataclass(frozen=True)
@@ -214,3 +214,27 @@ def _joined(text: str, suffixes: list[str], indent: int, options: PrintOptions) 
             text += ", " + suffix
             last_line += len(suffix) + 2
     return text + ")"
+
+
+def sparse_text(tensor: Tensor, indices: Tensor, values: Tensor) -> str:
+    """The `repr` of a sparse tensor of these coordinates and values."""
+    options = _options
+    prefix = "tensor("
+    new_line = ",\n" + " " * len(prefix)
+    suffixes = [] if tensor.is_cpu else [f"device='{tensor.device}'"]
+    suffixes += [f"size={tuple(tensor.shape)}", f"nnz={indices.shape[1]}"]
+    default = _C.get_default_dtype()
+    if tensor.dtype not in {_C.int64, _C.bool, default, default.to_complex()}:
+        suffixes.append(f"dtype={tensor.dtype}")
+    suffixes.append(f"layout={tensor.layout}")
+    suffixes += _suffixes(tensor)
+    parts = (_part_text("indices", indices, options), _part_text("values", values, options))
+    text = prefix + new_line.join([*parts, suffixes[0]])
+    return _joined(text, suffixes[1:], len(prefix), options)
+
+
+def _part_text(name: str, part: Tensor, options: PrintOptions) -> str:
+    prefix = f"{name}=tensor("
+    if part.numel() == 0 or part.is_meta:
+        return f"{prefix}{'...' if part.is_meta else '[]'}, size={tuple(part.shape)})"
+    return prefix + _contents(part, len("tensor(") + len(prefix), options) + ")"

@@ -12,6 +12,7 @@ from argand_nn.optim.radam import radam
 from argand_nn.optim.rmsprop import rmsprop
 from argand_nn.optim.rprop import rprop
 from argand_nn.optim.sgd import sgd
+from argand_nn.optim.sparse_adam import sparse_adam
 
 __all__ = [
     "adadelta",
@@ -25,4 +26,5 @@ __all__ = [
     "rmsprop",
     "rprop",
     "sgd",
+    "sparse_adam",
 ]

@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 
 import argand_c10 as c10
 from argand_aten.safetensors_format import FileFormatError, read_tensors, write_tensors
+from argand_autograd import sparse_coo_tensor
+from argand_autograd.sparse import SparseTensor
 from argand_c10 import Module, Parameter, Tensor
 
 __all__ = ["load", "save"]
@@ -174,6 +176,8 @@ class _Packer:
             raise ValueError(f"save: got more than {_MAX_DEPTH} nested containers at {path!r}")
         if value is None or type(value) in (bool, int, float, str):
             return value
+        if isinstance(value, SparseTensor):
+            return {"sparse": self._pack_sparse(value, path, depth)}
         if isinstance(value, Parameter):
             return {"parameter": [self._name_of(value, path), value.requires_grad]}
         if isinstance(value, Tensor):
@@ -199,6 +203,11 @@ class _Packer:
         if isinstance(value, complex):
             return {"complex": [value.real, value.imag]}
         raise TypeError(_refusal(value, path))
+
+    def _pack_sparse(self, value: SparseTensor, path: str, depth: int) -> list[Any]:
+        parts = {"indices": value._indices(), "values": value._values().detach()}
+        packed = [self.pack(part, f"{path}.{name}", depth + 1) for name, part in parts.items()]
+        return [*packed, list(value.shape), value.is_coalesced(), value.requires_grad]
 
     def _pack_item(self, key: Any, value: Any, path: str, depth: int) -> list[Any]:
         if key is not None and type(key) not in (bool, int, float, str, tuple):
@@ -292,7 +301,21 @@ class _Unpacker:
             return c10.device(*content)
         if kind == "complex":
             return complex(*content)
+        if kind == "sparse":
+            return self._sparse(*content, depth=depth)
         raise ValueError(f"unknown kind {kind!r}")
+
+    def _sparse(
+        self, indices: Any, values: Any, size: Any, coalesced: bool, requires_grad: bool, depth: int
+    ) -> Tensor:
+        return sparse_coo_tensor(
+            self.unpack(indices, depth + 1),
+            self.unpack(values, depth + 1),
+            size,
+            is_coalesced=coalesced,
+            requires_grad=requires_grad,
+            check_invariants=True,
+        )
 
     def _tensor(self, kind: str, name: str, requires_grad: bool) -> Tensor:
         key = (kind, name, requires_grad)

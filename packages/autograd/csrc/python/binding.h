@@ -122,6 +122,7 @@ PyObject* has_saved_tensor_hooks(PyObject*, PyObject*);
 
 // ---- function.cc ---------------------------------------------------------------------------------------------------
 int init_function_type(PyObject* module);
+PyObject* merge_places(PyObject*, PyObject* const* args, Py_ssize_t nargs);
 PyObject* function_apply(PyObject*, PyObject* const* args, Py_ssize_t nargs);
 PyObject* function_context(Node* node);  // borrowed; NULL if the node is not a custom Function's
 

@@ -145,6 +145,7 @@ PyMethodDef functions[] = {
     {"_node_key", node_key, METH_O, nullptr},
     {"_will_execute", will_execute_key, METH_O, nullptr},
     {"_leaf_of_gradient", leaf_of_gradient_object, METH_O, nullptr},
+    {"_merge_places", fast(merge_places), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyModuleDef module_definition = {

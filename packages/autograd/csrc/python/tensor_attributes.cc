@@ -46,7 +46,8 @@ void check_grad(ArgandTensor* t, PyObject* value) {
     fail(ARGAND_RUNTIME_ERROR,
          "assigned grad has data of a different type: got %s, expected %s, the tensor's grad_dtype (by default its dtype; None allows any)",
          kDTypeName[grad->dtype], kDTypeName[wanted]);
-  if (grad->storage->device != t->storage->device) fail(ARGAND_RUNTIME_ERROR, "assigned grad has data located on a different device");
+  if (grad->storage->device != t->storage->device && !(grad->keys & ARGAND_KEYBIT(ARGAND_KEY_SPARSE)))
+    fail(ARGAND_RUNTIME_ERROR, "assigned grad has data located on a different device");
   if (IntList{grad->sizes, grad->ndim} != IntList{t->sizes, t->ndim})
     fail(ARGAND_RUNTIME_ERROR, "assigned grad has data of a different size: got %s, expected %s", to_string({grad->sizes, grad->ndim}).c_str(),
          to_string({t->sizes, t->ndim}).c_str());

@@ -105,9 +105,9 @@ static PyObject* register_fallback(PyObject*, PyObject* args) {
   if (!PyCallable_Check(function)) return PyErr_Format(PyExc_TypeError, "register_fallback: got %s, expected a callable", Py_TYPE(function)->tp_name);
   const int key = dispatch_key_of("register_fallback", key_name);
   if (key < 0) return nullptr;
-  if (key != ARGAND_CUDA && (key < ARGAND_PRIVATEUSE1 || key > ARGAND_PRIVATEUSE3))
-    return PyErr_Format(PyExc_ValueError, "register_fallback: got the key '%s', expected 'cuda', 'privateuse1', 'privateuse2' or 'privateuse3'",
-                        key_name);
+  if (key != ARGAND_CUDA && key != ARGAND_KEY_SPARSE && (key < ARGAND_PRIVATEUSE1 || key > ARGAND_PRIVATEUSE3))
+    return PyErr_Format(PyExc_ValueError,
+                        "register_fallback: got the key '%s', expected 'cuda', 'privateuse1', 'privateuse2', 'privateuse3' or 'sparse'", key_name);
   fallbacks[key] = Py_NewRef(function);
   const int status = api->set_fallback(static_cast<ArgandDispatchKey>(key), python_fallback);
   if (status) return raise(status);
@@ -121,7 +121,7 @@ PyMethodDef backend_functions[] = {
      "with the signatures of ArgandDeviceInterface (argand.h)."},
     {"register_fallback", register_fallback, METH_VARARGS,
      "register_fallback(key, function)\n\nCalls function(op, *args, **kwargs) for every operator that has no kernel for that device and none for "
-     "all devices."},
+     "all devices; for the key 'sparse', every operator without a kernel for it that gets a sparse tensor."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace argand::py

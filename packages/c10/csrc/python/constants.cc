@@ -44,6 +44,8 @@ int init_constants(PyObject* module) {
   if (PyModule_AddObjectRef(module, "layout", reinterpret_cast<PyObject*>(layout_type)) < 0) return -1;
   if (PyModule_AddObjectRef(module, "memory_format", reinterpret_cast<PyObject*>(memory_format_type)) < 0) return -1;
   strided_layout = add_constant(module, layout_type, "strided");
+  for (const char* name : {"sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"})
+    if (!add_constant(module, layout_type, name)) return -1;
   contiguous_format = add_constant(module, memory_format_type, "contiguous_format");
   preserve_format = add_constant(module, memory_format_type, "preserve_format");
   channels_last = add_constant(module, memory_format_type, "channels_last");

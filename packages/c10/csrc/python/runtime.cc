@@ -135,11 +135,10 @@ static PyObject* dtype_by_name(PyObject*, PyObject* name) {
   if (status == 0) return PyErr_Format(PyExc_ValueError, "got %R, expected the name of a dtype", name);
   return status < 0 ? nullptr : dtype_object(dtype);
 }
-static PyObject* constant_by_name(PyObject*, PyObject* name) {
-  PyObject* const constants[] = {strided_layout, contiguous_format, preserve_format, channels_last, channels_last_3d};
-  const char* const constant_names[] = {"strided", "contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
-  for (int i = 0; i < 5 && PyUnicode_Check(name); i++)
-    if (PyUnicode_CompareWithASCIIString(name, constant_names[i]) == 0) return Py_NewRef(constants[i]);
+static PyObject* constant_by_name(PyObject* module, PyObject* name) {
+  Ref found(PyUnicode_Check(name) ? PyObject_GetAttr(module, name) : nullptr);
+  PyErr_Clear();
+  if (found && (Py_TYPE(found.get()) == layout_type || Py_TYPE(found.get()) == memory_format_type)) return found.take();
   return PyErr_Format(PyExc_ValueError, "got %R, expected the name of a layout or memory format", name);
 }
 static PyObject* operator_names(PyObject*, PyObject*) {

@@ -214,6 +214,13 @@ static PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   return result.take();
 }
 
+// _make_sparse(cls, data): as _make_subclass, of a tensor on the meta device; operators find their kernels by the key of sparse tensors.
+static PyObject* make_sparse(PyObject* none, PyObject* args) {
+  Ref result(make_subclass(none, args, nullptr));
+  if (result) unwrap(result.get())->keys |= ARGAND_KEYBIT(ARGAND_KEY_SPARSE);
+  return result.take();
+}
+
 // as_subclass(cls): this tensor, history included, as an object of class cls.
 static PyObject* method_as_subclass(PyObject* self, PyObject* cls) {
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type))
@@ -265,6 +272,7 @@ PyMethodDef tensor_methods[] = {
      "set_(source=None, storage_offset=0, size=None, stride=None)\n\nLooks at other memory from now on."},
     {"as_subclass", method_as_subclass, METH_O, "The same tensor as an object of a subclass."},
     {"_make_subclass", FAST(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"_make_sparse", make_sparse, METH_VARARGS | METH_STATIC, nullptr},
     {"__complex__", method_complex, METH_NOARGS, nullptr},
     {"__array__", FAST(tensor_array), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"__dlpack__", FAST(tensor_dlpack), METH_FASTCALL | METH_KEYWORDS, nullptr},

@@ -6,6 +6,7 @@ import warnings
 
 import argand_aten as aten
 from argand_autograd import is_grad_enabled
+from argand_autograd.sparse import embedding as sparse_embedding
 from argand_c10 import Tensor, bfloat16, dtype, float16, float32, int32, int64
 from argand_c10.errors import require_tensors
 
@@ -38,12 +39,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return aten.bilinear(input1, input2, weight, bias)
 
 
-def _refuse_sparse_gradient(function: str, weight: Tensor, sparse: bool) -> None:
-    if sparse and weight.requires_grad and is_grad_enabled():
-        raise NotImplementedError(
-            f"{function}: got sparse=True for a weight that requires a gradient, expected False: every "
-            "gradient is dense; leave out sparse=True, and take SGD, Adagrad or Adam, not SparseAdam"
-        )
+def _records_sparse(weight: Tensor, sparse: bool) -> bool:
+    """Whether a sparse gradient will be made; elsewhere `sparse` changes nothing."""
+    return sparse and weight.requires_grad and is_grad_enabled()
 
 
 def embedding(
@@ -64,10 +62,9 @@ def embedding(
         max_norm: rows looked up are first shortened in place to this norm.
         norm_type: the p of that norm.
         scale_grad_by_freq: divide gradients by how often a row occurs in `input`.
-        sparse: refused where gradients of `weight` are recorded, which are dense.
+        sparse: whether the gradient of `weight` is of layout sparse_coo, with an element for each index.
     """
     require_tensors("embedding", input=input, weight=weight)
-    _refuse_sparse_gradient("embedding", weight, sparse)
     if weight.dim() != 2:
         raise RuntimeError(
             f"embedding: got a weight of shape {list(weight.shape)}, expected (rows, features)"
@@ -82,7 +79,30 @@ def embedding(
         index = padding_idx % rows
     if max_norm is not None:
         aten.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    if _records_sparse(weight, sparse):
+        return sparse_embedding(weight, input, index, scale_grad_by_freq)
     return aten.embedding(weight, input, index, scale_grad_by_freq, False)
+
+
+def _looked_up(
+    weight: Tensor,
+    input: Tensor,
+    offsets: Tensor,
+    per_sample_weights: Tensor | None,
+    scale_grad_by_freq: bool,
+    padding_idx: int | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """The arguments of `embedding_bag` on the rows that are looked up, without those of `padding_idx`."""
+    if padding_idx is not None:
+        kept = input != padding_idx % weight.shape[0]
+        before = aten.cat([kept.new_zeros([1], dtype=int64), aten.cumsum(kept, 0)])
+        offsets = before.index_select(0, offsets)
+        input = input[kept]
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights[kept]
+    rows = sparse_embedding(weight, input, -1, scale_grad_by_freq)
+    places = aten.arange(input.shape[0], dtype=offsets.dtype, device=input.device)
+    return rows, places, offsets, per_sample_weights
 
 
 _BAG_MODES = ("sum", "mean", "max")
@@ -111,7 +131,7 @@ def embedding_bag(
         norm_type: the p of that norm.
         scale_grad_by_freq: divide gradients by how often a row occurs in `input`.
         mode: sum, mean or max; that of an empty bag is 0.
-        sparse: refused where gradients of `weight` are recorded, which are dense.
+        sparse: whether the gradient of `weight` is of layout sparse_coo, with an element for each index; not with mode max.
         per_sample_weights: factors of the rows, of the shape of `input` (mode sum).
         include_last_offset: the last of `offsets` is the end of the last bag.
         padding_idx: rows of this number are left out.
@@ -140,7 +160,6 @@ def embedding_bag(
             raise NotImplementedError(
                 f"embedding_bag: got per_sample_weights with mode {mode!r}, expected mode 'sum'"
             )
-    _refuse_sparse_gradient("embedding_bag", weight, sparse)
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
@@ -160,6 +179,11 @@ def embedding_bag(
         )
     if max_norm is not None:
         aten.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    if _records_sparse(weight, sparse):
+        weight, input, offsets, per_sample_weights = _looked_up(
+            weight, input, offsets, per_sample_weights, scale_grad_by_freq, padding_idx
+        )
+        scale_grad_by_freq, padding_idx = False, None
     result, _, _, _ = aten.embedding_bag(
         weight,
         input,

@@ -17,6 +17,7 @@ from argand_nn.optim.radam import RAdam
 from argand_nn.optim.rmsprop import RMSprop
 from argand_nn.optim.rprop import Rprop
 from argand_nn.optim.sgd import SGD
+from argand_nn.optim.sparse_adam import SparseAdam
 from argand_nn.optim.swap import swap_in_optimizer_params_and_state
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
     "swap_in_optimizer_params_and_state",
     "swa_utils",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import argand_aten as aten
+from argand_autograd import sparse_coo_tensor
 from argand_c10 import Tensor
 from argand_nn.optim.loop import (
     LoopOptimizer,
@@ -20,6 +21,19 @@ from argand_nn.optim.optimizer import ParamsT, check_options, split_for_fused
 # Compilers run these functions as they are.
 __argand_plain__ = True
 __all__ = ["Adagrad", "adagrad"]
+
+
+def _move_sparse(
+    parameter: Tensor, grad: Tensor, total: Tensor, step: Any, group: dict[str, Any]
+) -> None:
+    """An update of the elements that a coalesced gradient has."""
+    if group["weight_decay"] != 0:
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    rate = learning_rate(group) / (1 + (step - 1) * group["lr_decay"])
+    total.add_(grad**2)
+    root = aten.sqrt(total.sparse_mask(grad)._values()) + group["eps"]
+    change = sparse_coo_tensor(grad._indices(), grad._values() / root, grad.shape)
+    parameter.add_(change, alpha=-float(rate))
 
 
 class Adagrad(LoopOptimizer):
@@ -77,6 +91,8 @@ class Adagrad(LoopOptimizer):
             for parameter in group["params"]:
                 self.state[parameter] = self.init_state(parameter.detach(), group)
 
+    takes_sparse_gradients = True
+
     @property
     def _step_supports_amp_scaling(self) -> bool:
         return False
@@ -98,6 +114,9 @@ class Adagrad(LoopOptimizer):
         self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
         step = count_step(state, group)
+        if grad.is_sparse:
+            _move_sparse(parameter, grad.coalesce(), state["sum"], step, group)
+            return
         grad = with_decay(parameter, grad, group)
         rate = learning_rate(group) / (1 + (step - 1) * group["lr_decay"])
         state["sum"].addcmul_(grad, grad, value=1)

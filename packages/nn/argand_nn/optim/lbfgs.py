@@ -127,6 +127,7 @@ class LBFGS(Optimizer):
         parts = []
         for p in self._params:
             grad = aten.zeros_like(p.detach()) if p.grad is None else p.grad
+            grad = grad.to_dense() if grad.is_sparse else grad
             parts.append((aten.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
         return aten.cat(parts)
 

@@ -13,7 +13,13 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import set_grad_enabled
 from argand_c10 import Tensor, float32
-from argand_nn.optim.optimizer import Closure, Optimizer, check_options, run_closure
+from argand_nn.optim.optimizer import (
+    Closure,
+    Optimizer,
+    check_options,
+    refuse_sparse_gradients,
+    run_closure,
+)
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -24,6 +30,8 @@ Number = float | Tensor
 
 class LoopOptimizer(Optimizer):
     """A subclass defines `init_state` and `update`."""
+
+    takes_sparse_gradients = False
 
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter before its first update."""
@@ -44,7 +52,10 @@ class LoopOptimizer(Optimizer):
         with set_grad_enabled(self.defaults.get("differentiable", False)):
             loss = run_closure(closure)
             for group in self.param_groups:
-                self._step_group([p for p in group["params"] if p.grad is not None], group)
+                params = [p for p in group["params"] if p.grad is not None]
+                if not self.takes_sparse_gradients:
+                    refuse_sparse_gradients(params, type(self))
+                self._step_group(params, group)
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

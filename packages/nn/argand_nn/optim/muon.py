@@ -9,7 +9,7 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import no_grad
 from argand_c10 import Tensor, bfloat16
-from argand_nn.optim.optimizer import Closure, Optimizer, ParamsT, check_options, run_closure
+from argand_nn.optim.optimizer import Closure, Optimizer, ParamsT, check_options, refuse_sparse_gradients, run_closure
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -87,6 +87,7 @@ class Muon(Optimizer):
         """Change the parameters by their gradients; see `Optimizer.step`."""
         loss = run_closure(closure)
         for group in self.param_groups:
+            refuse_sparse_gradients(group["params"], type(self))
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     self._step_one(parameter, group)

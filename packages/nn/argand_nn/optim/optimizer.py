@@ -382,6 +382,17 @@ def check_options(name: str, **limits: tuple[object, bool, str]) -> None:
         raise ValueError(f"{name}: " + "; ".join(wrong))
 
 
+def refuse_sparse_gradients(params: list[Tensor], optimizer: type[Optimizer]) -> None:
+    """Raise RuntimeError where a parameter's gradient is sparse."""
+    if any(p.grad is not None and p.grad.is_sparse for p in params):
+        adam = optimizer.__name__ in ("Adam", "AdamW")
+        raise RuntimeError(
+            "Adam does not support sparse gradients, please consider SparseAdam instead"
+            if adam
+            else f"{optimizer.__name__} does not support sparse gradients"
+        )
+
+
 def split_for_fused(
     params: list[Tensor], fused: bool | None, name: str
 ) -> tuple[list[Tensor], list[Tensor]]:
@@ -397,6 +408,7 @@ def split_for_fused(
             and parameter.device.type in ("cpu", "cuda")
             and (grad := parameter.grad) is not None
             and grad.dtype == parameter.dtype
+            and not grad.is_sparse
         )
         if fits and fused is not False:
             together.append(parameter)
