@@ -11,6 +11,8 @@ from argand_autograd.sparse import SparseTensor, invariants, products, reduction
 from argand_c10 import Tensor
 from argand_c10 import sparse_coo as _sparse_coo
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__ = [
     "addmm",
     "check_sparse_tensor_invariants",

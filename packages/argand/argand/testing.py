@@ -184,6 +184,10 @@ def _compare_tensors(
     if rtol is None or atol is None:
         pairs = [_TOLERANCES.get(_dtype_name(t), (0.0, 0.0)) for t in (actual, expected)]
         rtol, atol = max(p[0] for p in pairs), max(p[1] for p in pairs)
+    if actual.layout is not expected.layout:
+        actual, expected = actual.to_dense(), expected.to_dense()
+    if actual.is_sparse:
+        return _compare_sparse(actual, expected, rtol, atol, equal_nan, where)
     return _compare_values(actual, expected, rtol, atol, equal_nan, where)
 
 
@@ -195,6 +199,21 @@ def _values(tensor: Tensor) -> Any:
     if tensor.is_floating_point():
         return tensor.to(c10.float64).numpy()
     return tensor.numpy()
+
+
+def _compare_sparse(
+    actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_nan: bool, where: str
+) -> str | None:
+    """Of tensors in coordinates the lists of elements, doubles included."""
+    counts = actual._nnz(), expected._nnz()
+    if counts[0] != counts[1]:
+        return (
+            f"The numbers of elements of sparse tensors differ{where}: {counts[0]} != {counts[1]}"
+        )
+    at = actual._indices(), expected._indices()
+    return _compare_values(*at, 0.0, 0.0, False, f"{where} (coordinates)") or _compare_values(
+        actual._values(), expected._values(), rtol, atol, equal_nan, f"{where} (values)"
+    )
 
 
 def _compare_values(

@@ -191,3 +191,38 @@ def test_masks_that_handle_operators_by_themselves_break() -> None:
     for mask in (causal_lower_right(3, 5), causal_upper_left(3, 5)):
         found, expected = torch.compile(attend)(q, k, mask), attend(q, k, mask)
         assert torch.equal(found, expected)
+
+
+class SparseTable(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(10, 4, sparse=True)
+        self.bag = nn.EmbeddingBag(10, 4, sparse=True, mode="sum")
+        self.out = nn.Linear(4, 2)
+
+    def forward(self, rows: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+        x = self.table(rows) * 2 + self.bag(rows.reshape(1, -1))
+        x = torch.sparse.mm(matrix, x) if matrix.is_sparse else matrix @ x
+        return self.out(x).relu().sum()
+
+
+def test_sparse_tables_and_matrices_break_and_give_what_they_do_alone() -> None:
+    model = SparseTable()
+    rows, matrix = torch.tensor([1, 2, 1]), torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])
+    compiled, seen = torch.compile(model), []
+    for given in (matrix, matrix.to_sparse()):
+        results = []
+        for run in (model, compiled):
+            model.zero_grad()
+            with torch.compiler.collect_records() as records:
+                loss = run(rows, given)
+            loss.backward()
+            gradients = [p.grad for p in model.parameters()]
+            assert [g.is_sparse for g in gradients] == [True, True, False, False]
+            results.append([loss.item(), *(g.to_dense().tolist() for g in gradients)])
+        assert results[0] == results[1]
+        seen += [str(record) for record in records]
+    assert any("run as it is" in record for record in seen)
+    optimizer = torch.optim.SparseAdam(list(model.table.parameters()))
+    torch.compile(optimizer.step)()
+    assert optimizer.state[model.table.weight]["step"] == 1

@@ -410,3 +410,24 @@ def test_archives_of_records(tmp_path):
         torch.PyTorchFileReader(io.BytesIO(damaged)).get_record("data/0")
     with pytest.raises(RuntimeError, match="zip archive"):
         torch.PyTorchFileReader(io.BytesIO(b"abc"))
+
+
+def test_sparse_tensors(tmp_path):
+    x = torch.sparse_coo_tensor([[1, 0, 1], [0, 2, 0]], [3.0, 4.0, 5.0], (2, 3))
+    saved = {
+        "x": x,
+        "leaf": x.coalesce().detach().requires_grad_(),
+        "h": torch.eye(3).to_sparse(1).half(),
+    }
+    torch.save(saved, tmp_path / "x")
+    loaded = torch.load(tmp_path / "x", weights_only=True)
+    for name, tensor in saved.items():
+        assert repr(loaded[name]) == repr(tensor)
+        assert loaded[name].is_coalesced() == tensor.is_coalesced()
+    module = torch.nn.Module()
+    module.register_buffer("x", x)
+    module.load_state_dict(torch.nn.Module.state_dict(module.double()))
+    assert module.x.is_sparse and module.x.dtype == torch.float64
+    torch.save([torch.sparse_coo_tensor([[0, 7]], [1.0, 2.0], (2,))], tmp_path / "bad")
+    with pytest.raises(FileFormatError, match="size is 2 but found index 7"):
+        torch.load(tmp_path / "bad")

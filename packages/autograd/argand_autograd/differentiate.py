@@ -40,6 +40,11 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, Tensor | GradientEdge) else tuple(value)
 
 
+def _recorded(place: Any) -> Any:
+    """What the graph knows of a tensor: of a sparse one its values."""
+    return place._values() if isinstance(place, Tensor) and place.is_sparse else place
+
+
 def _gradients(given: Any, count: int, name: str) -> tuple[Tensor | None, ...]:
     if given is None:
         return (None,) * count
@@ -136,7 +141,12 @@ def grad(
     if is_grads_batched:
         gradients = _batched(results, given, retain, create_graph, wanted)
     else:
-        gradients = _C._run_backward(results, given, retain, create_graph, wanted, False) or ()
+        recorded = tuple(_recorded(x) for x in wanted)
+        found = _C._run_backward(results, given, retain, create_graph, recorded, False) or ()
+        gradients = tuple(
+            g if g is None or x is known else x._like(g)
+            for g, x, known in zip(found, wanted, recorded, strict=True)
+        )
     if materialize_grads:
         if any(
             g is None and isinstance(x, GradientEdge)

@@ -33,9 +33,9 @@ class Operator {
   std::atomic<const ArgandOperator*> op_{nullptr};
 };
 
-Operator g_add{"add"}, g_add_in_place{"add_"}, g_clone{"clone"}, g_contiguous{"contiguous"}, g_copy{"copy_"}, g_fill{"fill_"}, g_sum_to_size{"sum_to_size"},
-    g_to_copy{"_to_copy"}, g_real{"real"}, g_view_as_real{"view_as_real"}, g_view_as_complex{"view_as_complex"}, g_as_strided{"as_strided"},
-    g_as_strided_backward{"as_strided_backward"};
+Operator g_add{"add"}, g_add_in_place{"add_"}, g_clone{"clone"}, g_contiguous{"contiguous"}, g_copy{"copy_"}, g_fill{"fill_"},
+    g_sum_to_size{"sum_to_size"}, g_to_copy{"_to_copy"}, g_real{"real"}, g_view_as_real{"view_as_real"}, g_view_as_complex{"view_as_complex"},
+    g_as_strided{"as_strided"}, g_as_strided_backward{"as_strided_backward"};
 
 Tensor filled(IntList sizes, int dtype, ArgandDevice device, int64_t number) {
   Tensor t = empty(sizes, dtype, device);

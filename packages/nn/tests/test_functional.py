@@ -486,18 +486,51 @@ def test_embedding():
     close(frozen(aten.tensor([0, 1])), [[0.6, 0.8], [0.3, 0.4]], 1e-5)
     with pytest.raises(AssertionError, match="padding_idx 9"):
         nn.Embedding(5, 3, padding_idx=9)
+    assert repr(nn.Embedding(5, 3, sparse=True)) == "Embedding(5, 3, sparse=True)"
 
 
-def test_sparse_gradients_are_refused_where_they_would_be_recorded():
-    table, bag = nn.Embedding(5, 3, sparse=True), nn.EmbeddingBag(5, 3, sparse=True)
-    assert repr(table) == "Embedding(5, 3, sparse=True)"
+def test_sparse_changes_nothing_where_no_gradient_is_recorded():
     index = aten.tensor([[0, 4], [2, 0]])
-    for module in (table, bag):
-        with pytest.raises(NotImplementedError, match="got sparse=True for a weight that requires"):
-            module(index)
+    for module in (nn.Embedding(5, 3, sparse=True), nn.EmbeddingBag(5, 3, sparse=True)):
         frozen = type(module).from_pretrained(module.weight.detach(), sparse=True)
         with no_grad():
             assert module(index).equal(frozen(index))
+
+
+def test_sparse_gradients_of_embeddings():
+    table = nn.Embedding(5, 3, padding_idx=0, sparse=True)
+    scale = aten.arange(1.0, 13.0).reshape(2, 2, 3)
+    (table(aten.tensor([[0, 4], [2, 4]])) * scale).sum().backward()
+    gradient = table.weight.grad
+    assert gradient._indices().tolist() == [[4, 2, 4]] and not gradient.is_coalesced()
+    assert gradient._values().tolist() == [[4, 5, 6], [7, 8, 9], [10, 11, 12]]
+    with pytest.raises(RuntimeError, match="scale_grad_by_freq not supported"):
+        F.embedding(
+            aten.tensor([1]), table.weight, sparse=True, scale_grad_by_freq=True
+        ).sum().backward()
+    table.zero_grad(set_to_none=False)
+    assert table.weight.grad._nnz() == 0
+    tied = nn.Linear(3, 5, bias=False)
+    tied.weight = table.weight
+    tied(table(aten.tensor([1]))).sum().backward()
+    assert not table.weight.grad.is_sparse
+    with no_grad():
+        assert not table(aten.tensor([1])).requires_grad
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("padding_idx", [None, 1, -3])
+def test_sparse_gradients_of_bags_are_the_dense_ones(mode, padding_idx):
+    rows, offsets = aten.tensor([1, 2, 1, 0, 2]), aten.tensor([0, 3, 3])
+    results = []
+    for sparse in (True, False):
+        bag = nn.EmbeddingBag(4, 3, mode=mode, padding_idx=padding_idx, sparse=sparse)
+        bag.weight.data = aten.arange(12.0).reshape(4, 3)
+        result = bag(rows, offsets)
+        (result * aten.arange(9.0).reshape(3, 3)).sum().backward()
+        assert bag.weight.grad.is_sparse == sparse
+        results.append((result.tolist(), bag.weight.grad.to_dense().tolist()))
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("dtype", [c10.float16, c10.bfloat16], ids=str)

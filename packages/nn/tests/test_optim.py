@@ -11,6 +11,7 @@ import pytest
 import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
+import argand_nn.functional as F
 import argand_nn.optim as optim
 from argand_nn.optim.optimizer import (
     register_optimizer_step_post_hook,
@@ -412,3 +413,87 @@ def test_strided_parameters(kind):
         kind([p], lr=0.5).step()
     assert strided.tolist() == plain.tolist()
     assert strided.tolist() != aten.ones(3, 4).tolist()
+
+
+def table_with_gradient(rows, width=2):
+    weight = nn.Parameter(aten.ones(4, width))
+    F.embedding(aten.tensor(rows), weight, sparse=True).sum().backward()
+    return weight
+
+
+def test_sparse_adam_changes_the_rows_that_were_used():
+    weight = table_with_gradient([1, 2, 1])
+    optimizer = optim.SparseAdam([weight], lr=0.1)
+    optimizer.step()
+    # The first step's size is the rate, whatever the gradient.
+    np.testing.assert_allclose(weight.detach().numpy()[:, 0], [1, 0.9, 0.9, 1], rtol=1e-6)
+    state = optimizer.state_dict()
+    assert state["state"][0]["step"] == 1 and list(state["state"][0]) == [
+        "step",
+        "exp_avg",
+        "exp_avg_sq",
+    ]
+    np.testing.assert_allclose(
+        state["state"][0]["exp_avg"].numpy()[:, 0], [0, 0.2, 0.1, 0], rtol=1e-6
+    )
+    assert state["param_groups"][0] == {
+        "lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8, "maximize": False, "params": [0],
+    }  # fmt: skip
+    weight.grad = aten.zeros(4, 2).to_sparse()
+    optimizer.step()
+    assert optimizer.state[weight]["step"] == 2 and weight[3, 0].item() == 1.0
+    other = optim.SparseAdam([table_with_gradient([0])])
+    other.load_state_dict(copy.deepcopy(state))
+    other.step()
+    weight.grad = aten.ones(4, 2)
+    with pytest.raises(RuntimeError, match="does not support dense gradients"):
+        optimizer.step()
+    for wrong in ({"lr": 0}, {"eps": 0}, {"betas": (1.0, 0.9)}, {"lr": aten.ones(2)}):
+        with pytest.raises(ValueError, match="SparseAdam: got"):
+            optim.SparseAdam([weight], **wrong)
+    with pytest.raises(ValueError, match="sparse parameters"):
+        optim.SparseAdam([aten.ones(2).to_sparse()])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Adam",
+        "AdamW",
+        "RMSprop",
+        "Adadelta",
+        "Adamax",
+        "NAdam",
+        "RAdam",
+        "ASGD",
+        "Rprop",
+        "Muon",
+        "Adafactor",
+    ],
+)
+def test_optimizers_that_refuse_sparse_gradients(name):
+    weight = table_with_gradient([1])
+    with pytest.raises(RuntimeError, match=f"{name[:4]}.* does not support sparse gradients"):
+        getattr(optim, name)([weight]).step()
+    assert weight.tolist() == aten.ones(4, 2).tolist()
+
+
+def test_sparse_steps():
+    weight = table_with_gradient([1, 2, 1])
+    optimizer = optim.SGD([weight], lr=0.5, momentum=0.5)
+    optimizer.step()
+    optimizer.step()
+    assert weight.detach()[:, 0].tolist() == [1.0, 1 - 1.0 - 1.5, 1 - 0.5 - 0.75, 1.0]
+    assert optimizer.state[weight]["momentum_buffer"].is_sparse
+    weight = table_with_gradient([1, 2, 1])
+    optim.Adagrad([weight], lr=0.5).step()
+    assert weight.detach()[:, 0].tolist() == [1.0, 0.5, 0.5, 1.0]
+    for refused in (
+        optim.Adagrad([weight], weight_decay=0.1),
+        optim.SGD([weight], weight_decay=0.1),
+    ):
+        with pytest.raises(RuntimeError, match="sparse"):
+            refused.step()
+    with pytest.raises(NotImplementedError, match="sparse_coo"):
+        nn.utils.clip_grad_norm_([weight], 1.0)
+    optim.LBFGS([weight]).step(lambda: 0.0)

@@ -14,6 +14,8 @@ from argand_autograd.sparse.products import smm, sspaddmm
 from argand_autograd.sparse.tensor import SparseTensor, make
 from argand_c10 import Tensor, int64
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__ = ["install", "invariants", "sparse_coo_tensor"]
 
 
@@ -62,9 +64,7 @@ def sparse_coo_tensor(
     values = _as_tensor(values, dtype, device)
     indices = _as_tensor(indices, None, values.device).to(int64)
     if indices.dim() != 2:
-        raise RuntimeError(
-            f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}"
-        )
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     values = values.reshape(1) if values.dim() == 0 else values
     if indices.shape[1] != values.shape[0]:
         raise RuntimeError(

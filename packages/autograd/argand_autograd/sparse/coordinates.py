@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import argand_aten as aten
 from argand_autograd import _C
 from argand_autograd.sparse.tensor import SparseTensor, implements, make
-from argand_c10 import Tensor, int64
+from argand_c10 import Tensor, int64, uint8
 from argand_c10 import bool as bool_dtype
-from argand_c10 import uint8
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__ = ["at", "keys_of", "keys_to_indices", "merged", "summed", "to_sparse"]
 
 

@@ -10,6 +10,8 @@ from argand_autograd.sparse.coordinates import at, coalesce, keys_of, merged, sp
 from argand_autograd.sparse.tensor import SparseTensor, implements, make
 from argand_c10 import Tensor, result_type
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__: list[str] = []
 
 Number = int | float | complex

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import argand_aten as aten
 from argand_autograd.sparse.coordinates import coalesce, keys_of, keys_to_indices, summed
 from argand_autograd.sparse.pointwise import Number
 from argand_autograd.sparse.tensor import SparseTensor, implements, make
 from argand_c10 import Tensor
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__: list[str] = []
 
 
 def _check_matrices(name: str, a: Tensor, b: Tensor) -> None:
     for x, part in ((a, a), (b, b)):
         if x.dim() != 2 or (isinstance(part, SparseTensor) and part.sparse_dim() != 2):
-            sparse = f" ({part.sparse_dim()} of them sparse)" if isinstance(part, SparseTensor) else ""
+            sparse = (
+                f" ({part.sparse_dim()} of them sparse)" if isinstance(part, SparseTensor) else ""
+            )
             raise RuntimeError(
                 f"{name}: matrices expected, got a tensor of {x.dim()} dimensions{sparse}"
             )

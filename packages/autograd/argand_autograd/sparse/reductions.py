@@ -10,6 +10,8 @@ from argand_autograd.sparse.tensor import SparseTensor, implements, make
 from argand_autograd.sparse.views import unsqueeze, wrap
 from argand_c10 import Tensor
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__: list[str] = []
 
 
@@ -21,10 +23,10 @@ def _dims(self: Tensor, dim: Any) -> list[int]:
     return dims
 
 
-
-
 @implements("sum")
-def total(self: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def total(
+    self: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
     values = self._values()
     dims = [] if dim is None else _dims(self, dim)
     if not dims or len(dims) == self.dim():
@@ -80,14 +82,18 @@ def _softmax(self: SparseTensor, dim: int, dtype: Any, logarithm: bool) -> Spars
         operator = aten.log_softmax if logarithm else aten.softmax
         return x._like(operator(values, dim - sparse + 1))
     others = [d for d in range(sparse) if d != dim]
-    rows = x._indices().index_select(0, aten.tensor(others, device=x.device, dtype=x._indices().dtype))
+    rows = x._indices().index_select(
+        0, aten.tensor(others, device=x.device, dtype=x._indices().dtype)
+    )
     if others:
         keys, group = aten.unique(keys_of(rows, [x.shape[d] for d in others]), return_inverse=True)
         count = keys.shape[0]
     else:
         group, count = aten.zeros_like(x._indices()[0]), 1
     wide = group.reshape([-1] + [1] * (values.dim() - 1)).expand(values.shape)
-    start = aten.full([count, *values.shape[1:]], float("-inf"), dtype=values.dtype, device=x.device)
+    start = aten.full(
+        [count, *values.shape[1:]], float("-inf"), dtype=values.dtype, device=x.device
+    )
     greatest = aten.scatter_reduce(start, 0, wide, values.detach(), "amax")
     shifted = values - greatest.index_select(0, group)
     total = summed(aten.exp(shifted), group, count)

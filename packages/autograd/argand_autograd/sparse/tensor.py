@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import argand_c10 as c10
-from argand_c10 import Tensor, _C
+from argand_c10 import _C, Tensor
 from argand_c10.printing import sparse_text
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__ = ["SparseTensor", "implements", "make", "run_operator"]
 
 _OPERATORS: dict[str, Callable[..., Any]] = {}
@@ -170,9 +172,7 @@ class SparseTensor(Tensor):
         part: Tensor = self._coo[at]
         return part
 
-    def sparse_resize_(
-        self, size: Sequence[int], sparse_dim: int, dense_dim: int
-    ) -> SparseTensor:
+    def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
         """Another size, with the same elements; with other numbers of dimensions only where there are none."""
         same = (sparse_dim, dense_dim) == (self.sparse_dim(), self.dense_dim())
         if not same and self._nnz():
@@ -271,7 +271,9 @@ class SparseTensor(Tensor):
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
         """All elements, as a strided tensor; doubles are added."""
         if dtype is not None:
-            raise RuntimeError("to_dense: got a dtype, expected None for a sparse tensor; use .to()")
+            raise RuntimeError(
+                "to_dense: got a dtype, expected None for a sparse tensor; use .to()"
+            )
         dense: Tensor = _OPERATORS["to_dense"](self)
         return dense
 
@@ -279,6 +281,14 @@ class SparseTensor(Tensor):
         """The tensor with coordinates in order and doubles added; itself where it is so already."""
         result: SparseTensor = _OPERATORS["coalesce"](self)
         return result
+
+    def transpose_(self, dim0: int, dim1: int) -> SparseTensor:
+        return self._become(_OPERATORS["transpose"](self, dim0, dim1), resize=True)
+
+    def t_(self) -> SparseTensor:
+        return self._become(_OPERATORS["t"](self), resize=True)
+
+    swapaxes_ = swapdims_ = transpose_
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is None:
@@ -290,9 +300,7 @@ class SparseTensor(Tensor):
         raise RuntimeError("contiguous: got a tensor of layout sparse_coo, expected a strided one")
 
     def numpy(self, *, force: bool = False) -> NoReturn:
-        raise TypeError(
-            "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."
-        )
+        raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.numpy()
@@ -362,7 +370,9 @@ def _rebuild(
 
 def _from_engine(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Operators that no Python code called."""
-    if op.name == "contiguous":  # a gradient that is its leaf's alone, which has no use for an expanded one
+    if (
+        op.name == "contiguous"
+    ):  # a gradient that is its leaf's alone, which has no use for an expanded one
         (x,) = args
         return x if x._coo[1].is_contiguous() else _OPERATORS["clone"](x)
     return run_operator(op, args, kwargs)

@@ -9,6 +9,8 @@ import argand_aten as aten
 from argand_autograd.sparse.tensor import SparseTensor, implements, make, unsupported
 from argand_c10 import Tensor, int64
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__ = ["unsqueeze", "wrap"]
 
 
@@ -130,7 +132,10 @@ def narrow_copy(self: SparseTensor, dim: int, start: int, length: int) -> Sparse
     row = indices[dim]
     chosen = aten.nonzero((row >= start) & (row < start + length))[:, 0]
     moved = aten.stack(
-        [r - start if d == dim else r for d, r in enumerate(indices.index_select(1, chosen).unbind(0))]
+        [
+            r - start if d == dim else r
+            for d, r in enumerate(indices.index_select(1, chosen).unbind(0))
+        ]
     )
     return make(moved, values.index_select(0, chosen), size, self.is_coalesced())
 
@@ -146,7 +151,9 @@ def index_select(self: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
         )
     index = aten.where(index < 0, index + self.shape[dim], index).to(int64)
     if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < self.shape[dim]:
-        raise IndexError(f"index_select(): index out of range for dimension of size {self.shape[dim]}")
+        raise IndexError(
+            f"index_select(): index out of range for dimension of size {self.shape[dim]}"
+        )
     # The elements in order of their row; each new row takes those of the row that it names.
     order = aten.argsort(indices[dim], stable=True)
     rows = indices[dim].index_select(0, order).contiguous()
@@ -198,7 +205,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> SparseTensor:
     first = parts[0]
     dim, sparse = wrap(dim, first.dim()), first.sparse_dim()
     others = [[n for d, n in enumerate(x.shape) if d != dim] for x in parts]
-    if any(x.sparse_dim() != sparse or rest != others[0] for x, rest in zip(parts, others, strict=True)):
+    if any(
+        x.sparse_dim() != sparse or rest != others[0] for x, rest in zip(parts, others, strict=True)
+    ):
         raise RuntimeError(
             f"cat: got sparse tensors of shapes {[list(x.shape) for x in parts]}, expected equal sizes but for dimension "
             f"{dim}, and as many sparse dimensions"
@@ -208,7 +217,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> SparseTensor:
     for x in parts:
         at, part = x._indices(), x._values()
         if dim < sparse:
-            at = aten.stack([row + begin if d == dim else row for d, row in enumerate(at.unbind(0))])
+            at = aten.stack(
+                [row + begin if d == dim else row for d, row in enumerate(at.unbind(0))]
+            )
         else:
             rest = whole - begin - x.shape[dim]
             padding = [0, 0] * (x.dim() - 1 - dim) + [begin, rest]
@@ -286,11 +297,6 @@ def _empty(like: Tensor, size: Sequence[int], sparse_dim: int, dtype: Any, devic
 def zero_(self: SparseTensor) -> SparseTensor:
     empty: Any = zeros_like(self)
     return self._become(empty)
-
-
-@implements("transpose_", "swapaxes_", "swapdims_", "t_")
-def transpose_(self: SparseTensor, dim0: int = 0, dim1: int = 1) -> SparseTensor:
-    return self._become(transpose(self, dim0, dim1), resize=True)
 
 
 @implements("is_same_size")

@@ -294,6 +294,14 @@ static bool read_options(const char* function, PyObject* dtype, PyObject* device
   return !PyErr_Occurred();
 }
 
+// A sparse tensor's elements are its object's.
+static Ref copy_of_sparse(PyObject* data, PyObject* dtype, PyObject* device) {
+  Ref detached(PyObject_CallMethod(data, "detach", nullptr));
+  Ref to(detached ? PyObject_GetAttrString(detached.get(), "to") : nullptr), none(PyTuple_New(0));
+  Ref options(Py_BuildValue("{sOsOsO}", "dtype", dtype, "device", device, "copy", Py_True));
+  return Ref(to && none && options ? PyObject_Call(to.get(), none.get(), options.get()) : nullptr);
+}
+
 static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   PyObject *data, *dtype_arg = Py_None, *device_arg = Py_None, *requires_grad = Py_False, *pin_memory = Py_False;
@@ -315,7 +323,8 @@ static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   } else if (device_arg == Py_None) {
     if (int failed = api->resolve_device("tensor", default_device(), &device)) return raise(failed);
   }
-  Ref result(tensor_from_data(data, dtype, device));
+  const bool sparse = is_tensor(data) && unwrap(data)->keys & ARGAND_KEYBIT(ARGAND_KEY_SPARSE);
+  Ref result(sparse ? copy_of_sparse(data, dtype_arg, device_arg) : Ref(tensor_from_data(data, dtype, device)));
   if (result && pin_memory == Py_True) result = Ref(pin_memory_of(result.get()));
   if (result && requires_grad == Py_True && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
   return result.take();

@@ -9,7 +9,14 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import no_grad
 from argand_c10 import Tensor, bfloat16
-from argand_nn.optim.optimizer import Closure, Optimizer, ParamsT, check_options, refuse_sparse_gradients, run_closure
+from argand_nn.optim.optimizer import (
+    Closure,
+    Optimizer,
+    ParamsT,
+    check_options,
+    refuse_sparse_gradients,
+    run_closure,
+)
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
