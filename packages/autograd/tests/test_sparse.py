@@ -69,7 +69,13 @@ def test_nothing_computes_with_missing_elements():
     ):  # fmt: skip
         with pytest.raises((RuntimeError, TypeError)):
             call()
-    for read in (np.asarray, memoryview, Tensor.numpy):
+    for read in (
+        np.asarray,
+        memoryview,
+        Tensor.numpy,
+        c10.Parameter,
+        lambda x: x.as_subclass(Tensor),
+    ):
         with pytest.raises((RuntimeError, TypeError, BufferError)):
             read(x)
     # Also where no Python code chooses the operator.
@@ -213,6 +219,8 @@ def test_a_gradient_that_somebody_holds_is_copied():
 
 
 def test_copies():
+    with pytest.warns(UserWarning, match="copy construct"):
+        assert elements(c10.tensor(matrix())) == elements(matrix())
     x = matrix().requires_grad_()
     for y in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
         assert elements(y) == elements(x) and y.requires_grad and y.is_leaf

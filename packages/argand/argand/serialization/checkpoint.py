@@ -302,12 +302,11 @@ class _Unpacker:
         if kind == "complex":
             return complex(*content)
         if kind == "sparse":
-            return self._sparse(*content, depth=depth)
+            return self._sparse(content, depth)
         raise ValueError(f"unknown kind {kind!r}")
 
-    def _sparse(
-        self, indices: Any, values: Any, size: Any, coalesced: bool, requires_grad: bool, depth: int
-    ) -> Tensor:
+    def _sparse(self, content: list[Any], depth: int) -> Tensor:
+        indices, values, size, coalesced, requires_grad = content
         return sparse_coo_tensor(
             self.unpack(indices, depth + 1),
             self.unpack(values, depth + 1),

@@ -162,18 +162,21 @@ def _is_scalar(value: Any) -> bool:
 
 @implements("mul", "multiply")
 def mul(self: Any, other: Any) -> Tensor:
-    if not isinstance(self, SparseTensor):
-        self, other = other, self
-    if _is_scalar(other):
-        return self._like(self._values() * other)
-    if isinstance(other, SparseTensor):
-        return _mul_sparse(self, other)
-    if other.dim() > self.dim() or aten.broadcast_shapes(self.shape, other.shape) != self.shape:
+    x, factor = (self, other) if isinstance(self, SparseTensor) else (other, self)
+    return _scaled(x, factor)
+
+
+def _scaled(x: SparseTensor, factor: Any) -> SparseTensor:
+    if _is_scalar(factor):
+        return x._like(x._values() * factor)
+    if isinstance(factor, SparseTensor):
+        return _mul_sparse(x, factor)
+    if factor.dim() > x.dim() or aten.broadcast_shapes(x.shape, factor.shape) != x.shape:
         raise RuntimeError(
-            f"mul: got a sparse tensor of shape {list(self.shape)} and a dense one of shape {list(other.shape)}, "
+            f"mul: got a sparse tensor of shape {list(x.shape)} and a dense one of shape {list(factor.shape)}, "
             "expected one that can be expanded to the former; pass x.to_dense()"
         )
-    return self._like(self._values() * at(other.expand(self.shape), self._indices()))
+    return x._like(x._values() * at(factor.expand(x.shape), x._indices()))
 
 
 def _mul_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
@@ -210,13 +213,13 @@ def values_at(source: SparseTensor, probe: SparseTensor) -> tuple[Tensor, Tensor
 
 
 @implements("mul_", "multiply_")
-def mul_(self: Any, other: Any) -> Tensor:
+def mul_(self: Tensor, other: Any) -> Tensor:
     if not isinstance(self, SparseTensor):
         return self.mul_(other.to_dense())
     if _is_scalar(other):
         self._values().mul_(other)
         return self._coalesced_(self._nnz() < 2)
-    return self._become(_in_dtype(mul(self, other), self))
+    return self._become(_in_dtype(_scaled(self, other), self))
 
 
 def _check_divisor(self: Any, other: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import argand_c10 as c10
 from argand_c10 import _C, Tensor
@@ -18,13 +18,14 @@ from argand_c10.printing import sparse_text
 __argand_plain__ = True
 __all__ = ["SparseTensor", "implements", "make", "run_operator"]
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _OPERATORS: dict[str, Callable[..., Any]] = {}
 
 
-def implements(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def implements(*names: str) -> Callable[[_F], _F]:
     """Registers a function as what operators of these names do with sparse tensors."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: _F) -> _F:
         for name in names:
             _OPERATORS[name] = function
         return function
@@ -158,19 +159,19 @@ class SparseTensor(Tensor):
 
     def indices(self) -> Tensor:
         """The coordinates, of a coalesced tensor alone."""
-        return self._part("indices", 0)
+        self._check_coalesced("indices")
+        return self._coo[0]
 
     def values(self) -> Tensor:
         """The values, of a coalesced tensor alone."""
-        return self._part("values", 1)
+        self._check_coalesced("values")
+        return self._coo[1]
 
-    def _part(self, name: str, at: int) -> Tensor:
+    def _check_coalesced(self, name: str) -> None:
         if not self._coo[2]:
             raise RuntimeError(
                 f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first"
             )
-        part: Tensor = self._coo[at]
-        return part
 
     def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
         """Another size, with the same elements; with other numbers of dimensions only where there are none."""
@@ -216,7 +217,7 @@ class SparseTensor(Tensor):
         """The same places with other values."""
         return make(self._coo[0], values, self.shape, self._coo[2])
 
-    @property  # type: ignore[override]
+    @property
     def requires_grad(self) -> bool:
         return self._coo[1].requires_grad
 
@@ -224,7 +225,7 @@ class SparseTensor(Tensor):
     def requires_grad(self, value: bool) -> None:
         self._coo[1].requires_grad = value
 
-    @property  # type: ignore[override]
+    @property
     def grad(self) -> Tensor | None:
         grad = self._coo[1].grad
         return None if grad is None else self._like(grad)
@@ -236,7 +237,7 @@ class SparseTensor(Tensor):
     grad_fn = property(lambda self: self._coo[1].grad_fn)
     is_leaf = property(lambda self: self._coo[1].is_leaf)
     retains_grad = property(lambda self: self._coo[1].retains_grad)
-    data = property(lambda self: self.detach(), lambda self, value: self._become(value))  # type: ignore[assignment]
+    data = property(lambda self: self.detach(), lambda self, value: self._become(value))
 
     def _values_of(self, other: Tensor) -> Tensor:
         """What another tensor has at this one's places."""
@@ -310,7 +311,7 @@ class SparseTensor(Tensor):
             "a tensor of layout sparse_coo has no memory of its own; take that of its values()"
         )
 
-    nbytes = property(_no_memory)  # type: ignore[assignment]
+    nbytes = property(_no_memory)
     data_ptr = untyped_storage = storage_offset = set_ = __dlpack__ = _no_memory
 
     def tolist(self) -> NoReturn:

@@ -250,7 +250,8 @@ def detach(self: SparseTensor) -> SparseTensor:
 @implements("to", "_to_copy")
 def to(self: Any, *args: Any, **kwargs: Any) -> Tensor:
     if not isinstance(self, SparseTensor):  # as what a sparse tensor is
-        return self.to(device=args[0].device, dtype=args[0].dtype)
+        converted: Tensor = self.to(device=args[0].device, dtype=args[0].dtype)
+        return converted
     args = tuple(a._values() if isinstance(a, SparseTensor) else a for a in args)
     values = self._values().to(*args, **kwargs)
     if values is self._values():

@@ -195,6 +195,13 @@ static PyObject* method_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   return status ? raise(status) : Py_NewRef(self);
 }
 
+// Another object on a sparse tensor would be without its elements.
+static bool refuse_sparse(const char* method, const ArgandTensor* t) {
+  if (!(t->keys & ARGAND_KEYBIT(ARGAND_KEY_SPARSE))) return false;
+  PyErr_Format(PyExc_TypeError, "%s: got a sparse tensor, expected a strided one, as of its values or to_dense()", method);
+  return true;
+}
+
 // ---- subclasses -----------------------------------------------------------------------------------------------------------
 // _make_subclass(cls, data, requires_grad=False): an object of class cls on data's memory, without its history.
 static PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -206,7 +213,7 @@ static PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'cls' must be a subclass of Tensor, not %R", cls);
   ArgandTensor* t = unwrap(data);
   ArgandTensor* alias = nullptr;
-  if (!t) return nullptr;
+  if (!t || refuse_sparse("_make_subclass", t)) return nullptr;
   if (int status = api->tensor_alias(t, &alias)) return raise(status);
   alias->flags &= ~ARGAND_TENSOR_NO_VERSION;
   Ref result(wrap_as(reinterpret_cast<PyTypeObject*>(cls), alias));
@@ -226,7 +233,7 @@ static PyObject* method_as_subclass(PyObject* self, PyObject* cls) {
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type))
     return PyErr_Format(PyExc_TypeError, "as_subclass(): argument 'cls' must be a subclass of Tensor, not %R", cls);
   ArgandTensor* t = unwrap(self);
-  if (!t) return nullptr;
+  if (!t || refuse_sparse("as_subclass", t)) return nullptr;
   ArgandTensor* alias = nullptr;
   static const ArgandOperator* op = nullptr;
   if (!op) op = api->op_find("alias");

@@ -137,7 +137,7 @@ def _at_places_of(grad: Tensor, values: Tensor) -> Tensor:
 
 def _decayed(average: Tensor, grad: Tensor, target: Tensor, weight: float) -> Tensor:
     """The average's elements at the places of `grad`, after they have moved towards `target`."""
-    old = average.sparse_mask(grad)._values()
+    old: Tensor = average.sparse_mask(grad)._values()
     change = (target - old) * weight
     average.add_(_at_places_of(grad, change))
     return old + change
