@@ -426,8 +426,10 @@ def test_sparse_tensors(tmp_path):
         assert loaded[name].is_coalesced() == tensor.is_coalesced()
     module = torch.nn.Module()
     module.register_buffer("x", x)
-    module.load_state_dict(torch.nn.Module.state_dict(module.double()))
-    assert module.x.is_sparse and module.x.dtype == torch.float64
+    buffer = module.double().x
+    module.load_state_dict({"x": x.coalesce() * 2})
+    assert module.x is buffer and buffer.dtype == torch.float64
+    assert buffer._values().tolist() == [8.0, 16.0] and buffer.is_coalesced()
     torch.save([torch.sparse_coo_tensor([[0, 7]], [1.0, 2.0], (2,))], tmp_path / "bad")
     with pytest.raises(FileFormatError, match="size is 2 but found index 7"):
         torch.load(tmp_path / "bad")

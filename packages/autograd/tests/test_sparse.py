@@ -238,6 +238,8 @@ def test_in_place_operators_keep_the_object():
     x *= 2
     x.t_()
     assert x is same and x.shape == (3, 2) and x.to_dense()[0, 1].item() == 6.0
+    with pytest.raises(RuntimeError, match="leaf"):
+        matrix().requires_grad_().add_(matrix())
     out = aten.zeros(2, 3)
     aten.mm(matrix(), aten.eye(3), out=out)
     assert out.tolist() == matrix().to_dense().tolist()

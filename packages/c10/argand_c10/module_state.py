@@ -231,7 +231,9 @@ def _unknown_keys(
 
 def _write_tensor(module: Module, name: str, current: Tensor, value: Tensor, assign: bool) -> None:
     if not assign:
-        current.detach().copy_(value.detach())
+        # The elements of a sparse tensor are its object's.
+        target = current if current.is_sparse else current.detach()
+        target.copy_(value.detach())
         return
     if isinstance(current, Parameter) and not isinstance(value, Parameter):
         value = Parameter(value, requires_grad=current.requires_grad)

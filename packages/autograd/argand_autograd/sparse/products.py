@@ -14,11 +14,9 @@ __all__: list[str] = []
 
 
 def _check_matrices(name: str, a: Tensor, b: Tensor) -> None:
-    for x, part in ((a, a), (b, b)):
-        if x.dim() != 2 or (isinstance(part, SparseTensor) and part.sparse_dim() != 2):
-            sparse = (
-                f" ({part.sparse_dim()} of them sparse)" if isinstance(part, SparseTensor) else ""
-            )
+    for x in (a, b):
+        if x.dim() != 2 or (x.is_sparse and x.sparse_dim() != 2):
+            sparse = f" ({x.sparse_dim()} of them sparse)" if x.is_sparse else ""
             raise RuntimeError(
                 f"{name}: matrices expected, got a tensor of {x.dim()} dimensions{sparse}"
             )

@@ -1,7 +1,7 @@
 """`SparseTensor`: a tensor as the coordinates and values of the elements that are not 0 (layout `sparse_coo`).
 
 It is a tensor on the meta device for everything below Python, with the dispatch key of sparse tensors: no kernel computes with
-elements that are not there. Its operators (`operators`) are made of differentiable ones on indices and values.
+elements that are not there. Its operators, which the modules beside this one register, are made of differentiable ones on coordinates and values.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import argand_c10 as c10
+from argand_autograd._C import is_grad_enabled
 from argand_c10 import _C, Tensor
 from argand_c10.printing import sparse_text
 
@@ -87,6 +88,10 @@ class SparseTensor(Tensor):
             raise RuntimeError(
                 f"got a result of shape {list(other.shape)} and {other.dtype} for a sparse tensor of "
                 f"shape {list(self.shape)} and {self.dtype}, expected the same"
+            )
+        if self.requires_grad and self.is_leaf and is_grad_enabled():
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
             )
         if other.shape != self.shape:
             Tensor.set_(self, _carrier(other.shape, other.dtype))
