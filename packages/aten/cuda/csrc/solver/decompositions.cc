@@ -19,8 +19,10 @@ namespace blas = argand::cuda::blas;
 namespace solver = argand::cuda::solver;
 
 constexpr int64_t kRowsPerMatrix = 32;         // the CPU's cores take a matrix each
-constexpr int64_t kMostRows = 512;             // of matrices that one call of cuBLAS factors; larger ones fill the device one by one
-constexpr int64_t kSmallRows = 256, kFew = 6;  // ... where they are so few: those that are larger take cuSOLVER less time, one by one
+constexpr int64_t kMostRows = 1024;            // of matrices that one call of cuBLAS factors; larger ones fill the device one by one
+
+// How many matrices of `rows` take cuSOLVER less time one by one than one call of cuBLAS (2, 6 and about 28 of 256, 512 and 1024).
+int64_t few(int64_t rows) { return rows * rows / 40000; }
 
 int type_index(const char* op, int dtype) {
   switch (dtype) {
@@ -122,7 +124,7 @@ class Batched {
  public:
   static bool takes(const Tensor& t) {
     return t.numel() && count_of(t) > 1 && count_of(t) <= std::numeric_limits<int32_t>::max() && t.size(-2) == t.size(-1) &&
-           t.size(-1) <= (count_of(t) <= kFew && large::takes(t) ? kSmallRows : kMostRows) && (is_floating(t.dtype()) || is_complex(t.dtype()));
+           t.size(-1) <= kMostRows && !(count_of(t) <= few(t.size(-1)) && large::takes(t)) && (is_floating(t.dtype()) || is_complex(t.dtype()));
   }
   Batched(const char* op, const Tensor& matrices)
       : l(blas::library()),
