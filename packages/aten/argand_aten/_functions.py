@@ -394,8 +394,8 @@ def _parsed(equation: str, ranks: tuple[int, ...]) -> tuple[list[str], str, str]
             f"einsum: got {len(ranks)} operands, expected {len(terms)} as in '{equation}'"
         )
     names = [_expand(term, rank, equation) for term, rank in zip(terms, ranks, strict=True)]
-    ellipsis = max(sum(1 for n in term if n in _DOTS) for term in names)
-    dots = "".join(_DOTS[-ellipsis:]) if ellipsis else ""
+    ellipsis = max(sum(1 for n in term if n >= "\ue000") for term in names)
+    dots = _dots(ellipsis)
     if "->" in equation:
         output = right.replace("...", dots, 1)
     else:
@@ -433,9 +433,9 @@ def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     ]
 
 
-_DOTS = [
-    chr(0xE000 + k) for k in range(64)
-]  # names of the dimensions of "...": private characters, one a dimension
+def _dots(n: int) -> str:
+    """Names of the last n dimensions of "...": private characters, one a dimension."""
+    return "".join([chr(0xE000 + k) for k in range(64 - n, 64)])
 
 
 def _expand(term: str, rank: int, equation: str) -> str:
@@ -451,7 +451,7 @@ def _expand(term: str, rank: int, equation: str) -> str:
         raise RuntimeError(
             f"einsum: operand of {rank} dimensions does not fit '{term}' in '{equation}'"
         )
-    return head + ("".join(_DOTS[-n:]) if n else "") + tail
+    return head + _dots(n) + tail
 
 
 def _aligned(x: Tensor, names: str, labels: str) -> Tensor:

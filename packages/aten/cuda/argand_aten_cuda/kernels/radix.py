@@ -292,6 +292,6 @@ KERNELS = [
         default={"T": ["float32", "int64"]},
         num_warps=8,
         max_registers=128,
-        wheel=lambda v: v["BLOCK"] == 4096,
+        wheel=lambda v: v["BLOCK"] == 4096 or not v["DESCENDING"],
     ),
 ]
