@@ -35,7 +35,9 @@ KEPT: dict[str, tuple[Function, Function]] = {
 ROUNDED: dict[str, Function] = {
     "add": lambda x, s: x + s,
     "sub": lambda x, s: s - x,
-    "alpha": lambda x, s: aten.add(x, -x * x, alpha=min(s, 6e4)),  # larger ones are refused, as exponents
+    "alpha": lambda x, s: aten.add(
+        x, -x * x, alpha=min(s, 6e4)
+    ),  # larger ones are refused, as exponents
     "alpha of sub": lambda x, s: aten.sub(c10.tensor([1, 2, 3])[:, None], x, alpha=min(s, 6e4)),
     "pow": lambda x, s: x ** min(s, 6e4),
     "fmod": lambda x, s: aten.fmod(x, s),

@@ -87,7 +87,9 @@ def test_dot_products_of_few_complex_rows(m: int, n: int, dtype: str) -> None:
         x, y = tensor(a)[:, :k], tensor(b)[:, :k]
         want = a[:, :k].astype("complex128") @ b[:, :k].T
         found = aten.mm(x, y.t())
-        close = {"rtol": 1e-5, "atol": 1e-3} if dtype == "complex64" else {"rtol": 1e-12, "atol": 1e-11}
+        close = (
+            {"rtol": 1e-5, "atol": 1e-3} if dtype == "complex64" else {"rtol": 1e-12, "atol": 1e-11}
+        )
         np.testing.assert_allclose(found.numpy(), want, **close)
         norm = aten.vdot(x[0], x[0])
         assert not aten.imag(norm).any()

@@ -18,8 +18,8 @@ namespace {
 namespace blas = argand::cuda::blas;
 namespace solver = argand::cuda::solver;
 
-constexpr int64_t kRowsPerMatrix = 32;         // the CPU's cores take a matrix each
-constexpr int64_t kMostRows = 1024;            // of matrices that one call of cuBLAS factors; larger ones fill the device one by one
+constexpr int64_t kRowsPerMatrix = 32;  // the CPU's cores take a matrix each
+constexpr int64_t kMostRows = 1024;     // of matrices that one call of cuBLAS factors; larger ones fill the device one by one
 
 // How many matrices of `rows` take cuSOLVER less time one by one than one call of cuBLAS (2, 6 and about 28 of 256, 512 and 1024).
 int64_t few(int64_t rows) { return rows * rows / 40000; }

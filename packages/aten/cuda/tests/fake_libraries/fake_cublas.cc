@@ -113,13 +113,13 @@ TRSM(D, double)
 TRSM(C, std::complex<float>)
 TRSM(Z, std::complex<double>)
 
-#define BATCHED(LETTER, E)                                                                                                                           \
-  EXPORT int cublas##LETTER##getrfBatched(void*, int n, E* const* a, int lda, int* pivots, int* info, int count) {                                   \
-    return factor_all(n, a, lda, pivots, info, count);                                                                                               \
-  }                                                                                                                                                  \
-  EXPORT int cublas##LETTER##getrsBatched(void*, int32_t operation, int n, int columns, const E* const* a, int lda, const int* pivots, E* const* x,  \
-                                          int ldx, int* info, int count) {                                                                           \
-    return solve_all(operation, n, columns, a, lda, pivots, x, ldx, info, count);                                                                    \
+#define BATCHED(LETTER, E)                                                                                                                          \
+  EXPORT int cublas##LETTER##getrfBatched(void*, int n, E* const* a, int lda, int* pivots, int* info, int count) {                                  \
+    return factor_all(n, a, lda, pivots, info, count);                                                                                              \
+  }                                                                                                                                                 \
+  EXPORT int cublas##LETTER##getrsBatched(void*, int32_t operation, int n, int columns, const E* const* a, int lda, const int* pivots, E* const* x, \
+                                          int ldx, int* info, int count) {                                                                          \
+    return solve_all(operation, n, columns, a, lda, pivots, x, ldx, info, count);                                                                   \
   }
 BATCHED(S, float)
 BATCHED(D, double)
