@@ -39,7 +39,7 @@ def test_parts_share_memory():
     storage = x.untyped_storage()
     part = storage[2:6]
     assert (len(part), part.data_ptr()) == (4, x.data_ptr() + 2)
-    assert (storage[2], storage[-2]) == (2, 4)
+    assert (storage[2], storage[-2], list(part), bytes(part)) == (2, 4, [2, 0, 3, 0], b"\2\0\3\0")
     assert storage.untyped() == storage
     del storage
     y = c10.asarray(part, dtype=c10.int16)

@@ -71,6 +71,15 @@ static void release_whole(void*, void* whole, size_t) {
   if (__atomic_sub_fetch(&s->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(s);
 }
 
+// A byte; also what iteration asks for.
+static PyObject* storage_byte(PyObject* self, Py_ssize_t i) {
+  ArgandStorage* s = inner(self);
+  const auto nbytes = static_cast<Py_ssize_t>(s->nbytes);
+  if (i < 0 || i >= nbytes) return PyErr_Format(PyExc_IndexError, "UntypedStorage: got index %zd, expected one of %zd bytes", i, nbytes);
+  if (ARGAND_DEVICE_TYPE(s->device) != ARGAND_CPU) return PyErr_Format(PyExc_RuntimeError, "UntypedStorage: bytes are read on the CPU only");
+  return PyLong_FromLong(static_cast<const unsigned char*>(s->data)[i]);
+}
+
 // storage[i]: a byte; storage[a:b]: a storage of those bytes, which are the same memory.
 static PyObject* storage_subscript(PyObject* self, PyObject* key) {
   ArgandStorage* s = inner(self);
@@ -78,9 +87,7 @@ static PyObject* storage_subscript(PyObject* self, PyObject* key) {
   if (!PySlice_Check(key)) {
     Py_ssize_t i = PyNumber_AsSsize_t(key, PyExc_IndexError);
     if (i == -1 && PyErr_Occurred()) return nullptr;
-    if (i < -nbytes || i >= nbytes) return PyErr_Format(PyExc_IndexError, "UntypedStorage: got index %zd, expected one of %zd bytes", i, nbytes);
-    if (ARGAND_DEVICE_TYPE(s->device) != ARGAND_CPU) return PyErr_Format(PyExc_RuntimeError, "UntypedStorage: bytes are read on the CPU only");
-    return PyLong_FromLong(static_cast<const unsigned char*>(s->data)[i < 0 ? i + nbytes : i]);
+    return storage_byte(self, i < 0 ? i + nbytes : i);
   }
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(key, &start, &stop, &step) < 0) return nullptr;
@@ -146,6 +153,7 @@ static PyType_Slot storage_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(st
                                       {Py_tp_richcompare, reinterpret_cast<void*>(storage_compare)},
                                       {Py_tp_hash, reinterpret_cast<void*>(storage_hash)},
                                       {Py_sq_length, reinterpret_cast<void*>(storage_length)},
+                                      {Py_sq_item, reinterpret_cast<void*>(storage_byte)},
                                       {Py_mp_subscript, reinterpret_cast<void*>(storage_subscript)},
                                       {Py_tp_methods, storage_methods},
                                       {Py_tp_getset, storage_getset},
