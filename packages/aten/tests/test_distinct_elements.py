@@ -96,6 +96,11 @@ def test_histogram_counts_the_last_edge_and_leaves_out_nan():
     assert torch.histogram(x, torch.tensor([0.0, 1.0, 2.0]))[0].tolist() == [1.0, 3.0]
     assert torch.histc(x, 2, 0, 2).tolist() == [1.0, 3.0]
     assert torch.histc(torch.ones(3), 3).tolist() == [0.0, 3.0, 0.0]
+    edges = torch.from_numpy(np.arange(15, dtype=np.float32) * np.float32(3) / np.float32(14))
+    assert torch.histc(edges, 14, 0, 3).tolist() == [1.0] * 13 + [2.0]
+    wide = torch.tensor([3.4e38, -3.4e38, 1e38])
+    assert torch.histc(wide, 4).tolist() == [1.0, 0.0, 1.0, 1.0]
+    assert torch.histc(wide[1:], 4).tolist() == [1.0, 0.0, 0.0, 1.0]
     with pytest.raises(RuntimeError, match="bins"):
         torch.histc(x, 0)
 

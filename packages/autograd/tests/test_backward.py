@@ -588,6 +588,17 @@ def test_a_norm_of_the_largest_has_gradients_beside_nan():
     np.testing.assert_array_equal(g.numpy(), [[0, 0, 0], [0, 0.5, 0.5]])
 
 
+def test_mantissas_of_the_largest_have_gradients():
+    for dtype, x, power in (
+        ("float16", [40000.0, 3.0], -16),
+        ("float32", [3e38, 3.0], -128),
+        ("float64", [1e308, 3.0], -1024),
+    ):
+        x = leaf(x).detach().to(getattr(argand_c10, dtype)).requires_grad_()
+        aten.frexp(x)[0].sum().backward()
+        assert x.grad.tolist() == [2.0**power, 0.25]
+
+
 def test_gradients_have_the_dtype_that_a_leaf_has_now():
     """An older graph, which keeps the leaf's accumulator alive, was made for another dtype and shape."""
     x = leaf([1.0, 2.0], argand_c10.float32)

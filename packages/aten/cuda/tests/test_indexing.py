@@ -436,6 +436,8 @@ def test_histc() -> None:
         same(lambda x, n=bins: aten.histc(x.to(c10.float64), n), x[10:])
     same(lambda x: aten.histc(x.to(c10.float16), 5), x[10:])
     same(lambda x: aten.histc(x, 4, 0, 1), x[:0])
+    same(lambda x: aten.histc(x, 4), aten.tensor([3.4e38, -3.4e38, 1e38]))
+    same(lambda x: aten.histc(x, 14, 0, 3), aten.arange(15.0) * 3 / 14)
 
 
 def test_bincount() -> None:

@@ -161,6 +161,7 @@ void empties_and_masks() {
   CHECK(!dx && dw.sizes() == w.sizes());
   for (int64_t i = 0; i < dw.numel(); i++) CHECK(at(dw, i) == 0);
   for (int64_t i = 0; i < 4; i++) CHECK(at(db, i) == 0);
+  run_case({64, 3, 0, 5, 4, 2, 2, 1, 1, 2, 2, 1, 1, 1}, ARGAND_FLOAT32, 2, 2);  // many images that are padding alone
 }
 
 // What is not finite reaches the taps that read it, no others: not those that find it between two rows of pixels.

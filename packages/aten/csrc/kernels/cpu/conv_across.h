@@ -88,8 +88,10 @@ struct AcrossImages {
         row(gradient ? g.taps() : g.in * g.taps()),
         channel(gradient ? g.in * g.taps() : g.taps()) {}
   int64_t made() const { return z.size() * y.size() * x.size(); }
-  // Whether images are many and small enough.
-  static bool fits(const Geometry& g, int64_t pixels) { return g.groups == 1 && pixels <= kMostPixels && g.batch >= conv_loops<E>().lanes; }
+  // Whether images are many, small enough and not empty.
+  static bool fits(const Geometry& g, int64_t pixels) {
+    return g.groups == 1 && g.volume() > 0 && g.pixels() > 0 && pixels <= kMostPixels && g.batch >= conv_loops<E>().lanes;
+  }
   // Whether that is less work than products of planes, of which each of so many layers has `height` rows for an image.
   bool pays(const Geometry& g, const Planes& planes, int64_t height, int64_t depth) const {
     const int64_t images = planes.images();

@@ -1,6 +1,7 @@
 // Kernels whose results are positions or counts.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <vector>
 
 #include "packages/aten/csrc/core/builtins.h"
@@ -126,12 +127,17 @@ Tensor count_in_bins(const Tensor& self, const Tensor& low, const Tensor& high, 
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     const T* x = input.data<T>();
-    const C first = widen(*low.data<T>()), last = widen(*high.data<T>()), width = last - first, parts = static_cast<C>(bins);
+    const C first = widen(*low.data<T>()), last = widen(*high.data<T>()), parts = static_cast<C>(bins);
+    // Products come before the quotient, which rounds once, and after it where the largest has no place in the dtype.
+    const C half = std::isfinite(last - first) ? C(1) : C(0.5), from = first * half, width = last * half - from;
+    const bool fits = std::isfinite(width * parts);
+    const C before = fits ? parts : C(1), after = fits ? C(1) : parts;
     argand::parallel_for(0, input.numel(), std::max<int64_t>(bins, 1 << 16), [&](int64_t begin, int64_t end) {
       std::vector<int64_t> counts(static_cast<size_t>(bins));
       for (int64_t i = begin; i < end; i++) {
         const C v = widen(x[i]);
-        if (v >= first && v <= last) counts[static_cast<size_t>(std::min(static_cast<int64_t>((v - first) / width * parts), bins - 1))]++;
+        if (v >= first && v <= last)
+          counts[static_cast<size_t>(std::min(static_cast<int64_t>((v * half - from) * before / width * after), bins - 1))]++;
       }
       for (int64_t b = 0; b < bins; b++)
         if (counts[static_cast<size_t>(b)])

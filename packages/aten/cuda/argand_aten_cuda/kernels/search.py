@@ -168,6 +168,13 @@ def count_in_bins(out, x, low, high, total, bins, BLOCK: tl.constexpr, FEW: tl.c
     first = widen(tl.load(low))
     last = widen(tl.load(high))
     parts = bins.to(first.dtype)
+    # Rounded as the CPU's (csrc/kernels/cpu/search.cc).
+    half = tl.where(tl.abs(last - first) < float("inf"), 1.0, 0.5).to(first.dtype)
+    begin = first * half
+    width = last * half - begin
+    fits = tl.abs(width * parts) < float("inf")
+    before = tl.where(fits, parts, 1.0).to(first.dtype)
+    after = tl.where(fits, 1.0, parts).to(first.dtype)
     lane = tl.arange(0, BLOCK)
     sums = tl.zeros([BLOCK], tl.int32)
     for start in range(
@@ -176,8 +183,8 @@ def count_in_bins(out, x, low, high, total, bins, BLOCK: tl.constexpr, FEW: tl.c
         e = start + lane
         value = widen(tl.load(x + e, mask=e < total, other=float("nan")))
         inside = (value >= first) & (value <= last)
-        at = argand_div(value - first, last - first + tl.zeros([BLOCK], first.dtype))
-        at = tl.where(inside, at, 0.0) * parts
+        at = argand_div((value * half - begin) * before, width + tl.zeros([BLOCK], first.dtype))
+        at = tl.where(inside, at, 0.0) * after
         if FEW:
             sums += digit_counts(tl.where(inside, tl.minimum(at.to(tl.int32), bins.to(tl.int32) - 1), DIGITS), BLOCK)  # fmt: skip
         else:
