@@ -70,7 +70,7 @@ CALLS = [
     "U[1]", "U[1, 0]", "C[None]", "C[..., 0]", "H[1]", "H[:, 1]", "C[0:1]", "C.unbind(0)", "len(U)",
     "D.sparse_mask(C)", "D.sparse_mask(U)", "K.sparse_mask(C)", "V.sparse_mask(U)", "H.coalesce().sparse_mask(H)",
     "U.to(torch.float64)", "C.half()", "C.bool()", "U.to(torch.float32) is U", "U.to_sparse() is U", "C.coalesce() is C", "U.cpu() is U",
-    "torch.norm(C, 1)", "torch.norm(C, float('inf'))", "torch.norm(C, dim=1)", "U.new_zeros(2)", "torch.empty_like(H)", "U.item()", "bool(U)",
+    "torch.norm(C, 1)", "torch.norm(C, float('inf'))", "torch.norm(C, dim=1)", "U.new_zeros(2)", "torch.empty_like(H)", "torch.zeros_like(H, layout=torch.strided)", "U.item()", "bool(U)",
     "U.clone().sparse_resize_((3, 4), 2, 0)", "U.clone().sparse_resize_and_clear_((3, 4), 2, 0)", "U.clone().resize_as_sparse_(C)",
     "torch.sparse.spdiags(torch.arange(9.0).reshape(3, 3), torch.tensor([0, -1, 1]), (3, 3))", "U.exp()", "U.view(6)", "U == U", "U.numpy()",
     *(f"torch.{name}({x})" for name in UNARY for x in "UC"),

@@ -144,7 +144,7 @@ def grad(
         recorded = tuple(_recorded(x) for x in wanted)
         found = _C._run_backward(results, given, retain, create_graph, recorded, False) or ()
         gradients = tuple(
-            g if g is None or x is known else x._like(g)
+            g if g is None or x is known else x._gradient(g)
             for g, x, known in zip(found, wanted, recorded, strict=True)
         )
     if materialize_grads:

@@ -131,6 +131,24 @@ def test_a_sparse_leaf_has_a_sparse_gradient():
     assert sparse_coo_tensor(INDICES, values, (2, 3), requires_grad=True).is_leaf
 
 
+def test_gradients_hold_a_double_once():
+    x = matrix().requires_grad_()
+    seen = []
+    x.register_hook(lambda grad: seen.append(elements(grad)))
+    dense = aten.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    expected = ([[0, 1], [2, 0]], [3.0, 4.0], True)
+    (gradient,) = autograd.grad((x.to_dense() * dense).sum(), x, create_graph=True)
+    assert elements(gradient) == expected
+    gradient.to_dense().sum().backward()
+    assert dense.grad.tolist() == [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    (x.to_dense() * dense).sum().backward()
+    assert elements(x.grad) == expected and seen == [expected] * 2
+    x.grad = x.grad
+    x.register_hook(lambda grad: grad * 2)
+    (x.to_dense() * dense).sum().backward()
+    assert x.grad._values().tolist() == [9.0, 12.0]
+
+
 def test_gradients_of_a_table():
     weight = (aten.arange(12.0).reshape(4, 3)).requires_grad_()
     scale = aten.arange(1.0, 10.0).reshape(3, 3)

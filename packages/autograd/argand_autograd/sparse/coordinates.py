@@ -78,6 +78,18 @@ def coalesce(self: SparseTensor) -> SparseTensor:
     return make(keys_to_indices(keys, sizes), values, self.shape, coalesced=True)
 
 
+@implements("_without_doubles")
+def without_doubles(self: SparseTensor, values: Tensor) -> SparseTensor:
+    sizes = sparse_sizes(self)
+    keys, places = aten.unique(keys_of(self._indices(), sizes), return_inverse=True)
+    last = aten.zeros_like(keys).index_copy_(
+        0, places, aten.arange(places.shape[0], device=places.device)
+    )
+    return make(
+        keys_to_indices(keys, sizes), values.index_select(0, last), self.shape, coalesced=True
+    )
+
+
 @implements("to_dense", "_to_dense")
 def to_dense(self: SparseTensor) -> Tensor:
     sizes = sparse_sizes(self)

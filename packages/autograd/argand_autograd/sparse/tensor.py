@@ -222,6 +222,10 @@ class SparseTensor(Tensor):
         """The same places with other values."""
         return make(self._coo[0], values, self.shape, self._coo[2])
 
+    def _gradient(self, values: Tensor) -> SparseTensor:
+        """The gradient from that of the values: of doubles, which all have that of their sum, it holds one."""
+        return self._like(values) if self._coo[2] else _OPERATORS["_without_doubles"](self, values)
+
     @property
     def requires_grad(self) -> bool:
         return self._coo[1].requires_grad
@@ -233,7 +237,7 @@ class SparseTensor(Tensor):
     @property
     def grad(self) -> Tensor | None:
         grad = self._coo[1].grad
-        return None if grad is None else self._like(grad)
+        return None if grad is None else self._gradient(grad)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -268,7 +272,7 @@ class SparseTensor(Tensor):
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         def on_values(grad: Tensor) -> Tensor | None:
-            changed = hook(self._like(grad))
+            changed = hook(self._gradient(grad))
             return None if changed is None else self._values_of(changed)
 
         return self._coo[1].register_hook(on_values)

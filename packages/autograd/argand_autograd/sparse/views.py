@@ -7,7 +7,7 @@ from typing import Any
 
 import argand_aten as aten
 from argand_autograd.sparse.tensor import SparseTensor, implements, make, unsupported
-from argand_c10 import Tensor, int64
+from argand_c10 import Tensor, int64, strided
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -274,7 +274,11 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 @implements("zeros_like", "empty_like")
-def zeros_like(self: SparseTensor, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
+def zeros_like(
+    self: SparseTensor, *, dtype: Any = None, layout: Any = None, device: Any = None, **_: Any
+) -> Tensor:
+    if layout == strided:
+        return aten.zeros(self.shape, dtype=dtype or self.dtype, device=device or self.device)
     return _empty(self, self.shape, self.sparse_dim(), dtype, device)
 
 
