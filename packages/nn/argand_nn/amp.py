@@ -158,6 +158,10 @@ class GradScaler:
                 continue
             if grad.dtype is float16 and not allow_float16:
                 raise ValueError("Attempting to unscale FP16 gradients.")
+            if grad.is_sparse:
+                if not grad.is_coalesced():  # a sum of doubles may be infinite, not they
+                    grad = parameter.grad = grad.coalesce()
+                grad = grad._values()
             groups.setdefault((grad.device, grad.dtype), []).append(grad)
         found: dict[device, Tensor] = {}
         for (place, _), grads in groups.items():

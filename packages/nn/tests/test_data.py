@@ -12,6 +12,7 @@ import pytest
 
 import argand_aten as aten
 import argand_c10 as c10
+from argand_autograd import sparse_coo_tensor
 from argand_nn.data import (
     BatchSampler,
     ConcatDataset,
@@ -208,6 +209,22 @@ def test_batches_of_many_types(workers):
     assert first["point"].y.dtype == c10.float64
     first["large"].add_(1)  # batches are writable
     assert folders() == before
+
+
+class Sparse(Dataset):
+    def __getitem__(self, index):
+        values = aten.full((1, 2), float(index)).requires_grad_()
+        return sparse_coo_tensor([[index]], values, (3, 2), is_coalesced=True), index
+
+    def __len__(self):
+        return 3
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_sparse_tensors_come_from_workers(workers):
+    for i, (x, index) in enumerate(DataLoader(Sparse(), batch_size=None, num_workers=workers)):
+        assert index == i and x.is_coalesced() and x.shape == (3, 2)
+        assert x._indices().tolist() == [[i]] and x._values().tolist() == [[i, i]]
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])

@@ -88,6 +88,27 @@ def test_momentum_begins_after_a_skipped_first_step() -> None:
         assert aten.allclose(p.detach(), q.detach())
 
 
+def test_sparse_gradients_are_unscaled() -> None:
+    table = nn.Embedding(4, 2, sparse=True)
+    before = table.weight.detach().clone()
+    optimizer, scaler = SGD(table.parameters(), lr=1.0), GradScaler("cpu", init_scale=8.0)
+    scaler.scale(table(aten.tensor([2, 0, 2])).sum()).backward()
+    scaler.unscale_(optimizer)
+    assert table.weight.grad is not None
+    assert table.weight.grad.to_dense()[:, 0].tolist() == [1.0, 0.0, 2.0, 0.0]
+    scaler.step(optimizer)
+    scaler.update()
+    assert aten.allclose(before[:, 0] - table.weight[:, 0], aten.tensor([1.0, 0.0, 2.0, 0.0]))
+    optimizer.zero_grad()
+    stepped = table.weight.detach().clone()
+    # The sum of the doubles is infinite, not they.
+    scaler.scale(table(aten.tensor([1, 1])).sum() * 3e37).backward()
+    assert table.weight.grad is not None and bool(aten.isfinite(table.weight.grad._values()).all())
+    scaler.step(optimizer)
+    scaler.update()
+    assert aten.equal(table.weight, stepped) and scaler.get_scale() == 4.0
+
+
 def test_unscaled_gradients_can_be_clipped() -> None:
     layer, optimizer_scale = _linear(), 256.0
     optimizer = SGD(layer.parameters(), lr=1.0, fused=True)

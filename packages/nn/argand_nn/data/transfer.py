@@ -40,7 +40,7 @@ class _Slot:
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """A batch whose tensors are `_Slot`s in the file at `path` (None if it has none)."""
+    """A batch whose strided tensors are `_Slot`s in the file at `path` (None if it has none)."""
 
     tree: Any
     path: str | None
@@ -84,8 +84,10 @@ def pack(batch: Any, folder: str, name: str) -> PackedBatch:
     try:
         with open(path, "wb", buffering=0) as file:
 
-            def write(tensor: Tensor) -> _Slot:
+            def write(tensor: Tensor) -> _Slot | Tensor:
                 nonlocal size
+                if tensor.is_sparse:  # it has no memory of its own: through the pipe
+                    return tensor
                 array, viewed_as = _as_array(tensor)
                 offset = -(-size // _ALIGNMENT) * _ALIGNMENT
                 file.seek(offset)
