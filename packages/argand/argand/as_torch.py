@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 import importlib.metadata
-import importlib.util
 import pathlib
 import runpy
 import sys
