@@ -56,17 +56,18 @@ ARGAND_INLINE void multiply(int64_t k, A a, B b, int64_t tail, V (&acc)[MR][NR])
   }
 }
 
-// c = alpha * a b + (accumulate ? c : 0) on one block of MR rows.
+// c = alpha * a b + (accumulate ? c : 0) on one block of MR rows. Strides are arguments of their own: a struct of three is copied through memory by
+// wider loads than the stores that made it, which wait for all that was stored before.
 template <class V, int MR, int NR, bool Tail, class E>
-__attribute__((noinline)) void multiply_block(int64_t k, E alpha, StridedScalars<E> a, StridedRows<E> b, int64_t tail, bool accumulate, E* c,
-                                              int64_t ldc) {
+__attribute__((noinline)) void multiply_block(int64_t k, E alpha, const E* a, int64_t a_ms, int64_t a_ks, const E* b, int64_t ldb, int64_t tail,
+                                              bool accumulate, E* c, int64_t ldc) {
   constexpr int L = Lanes<V>::n;
   V acc[MR][NR];
 #pragma GCC unroll 8
   for (int m = 0; m < MR; m++)
 #pragma GCC unroll 4
     for (int j = 0; j < NR; j++) acc[m][j] = V{};
-  multiply<V, MR, NR, Tail>(k, a, b, tail, acc);
+  multiply<V, MR, NR, Tail>(k, StridedScalars<E>{a, a_ms, a_ks}, StridedRows<E>{b, ldb}, tail, acc);
   const V scale = splat<V>(alpha);
 #pragma GCC unroll 8
   for (int m = 0; m < MR; m++)
@@ -82,14 +83,16 @@ __attribute__((noinline)) void multiply_block(int64_t k, E alpha, StridedScalars
 }
 
 template <class V, int NR, bool Tail, class E>
-void multiply_columns(int64_t m, int64_t k, E alpha, StridedScalars<E> a, StridedRows<E> b, int64_t tail, bool accumulate, E* c, int64_t ldc) {
+void multiply_columns(int64_t m, int64_t k, E alpha, const E* a, int64_t a_ms, int64_t a_ks, const E* b, int64_t ldb, int64_t tail, bool accumulate,
+                      E* c, int64_t ldc) {
   int64_t i = 0;
-  for (; i + kBlockRows <= m; i += kBlockRows)
-    multiply_block<V, kBlockRows, NR, Tail>(k, alpha, {a.p + i * a.ms, a.ms, a.ks}, b, tail, accumulate, c + i * ldc, ldc);
-  if constexpr (kBlockRows == 8)
-    for (; i + 4 <= m; i += 4) multiply_block<V, 4, NR, Tail>(k, alpha, {a.p + i * a.ms, a.ms, a.ks}, b, tail, accumulate, c + i * ldc, ldc);
-  for (; i + 2 <= m; i += 2) multiply_block<V, 2, NR, Tail>(k, alpha, {a.p + i * a.ms, a.ms, a.ks}, b, tail, accumulate, c + i * ldc, ldc);
-  for (; i < m; i++) multiply_block<V, 1, NR, Tail>(k, alpha, {a.p + i * a.ms, a.ms, a.ks}, b, tail, accumulate, c + i * ldc, ldc);
+  const auto blocks = [&]<int MR>() __attribute__((always_inline)) {
+    for (; i + MR <= m; i += MR) multiply_block<V, MR, NR, Tail>(k, alpha, a + i * a_ms, a_ms, a_ks, b, ldb, tail, accumulate, c + i * ldc, ldc);
+  };
+  blocks.template operator()<kBlockRows>();
+  if constexpr (kBlockRows == 8) blocks.template operator()<4>();
+  blocks.template operator()<2>();
+  blocks.template operator()<1>();
 }
 
 // c[m, n] = alpha * a[m, k] b[k, n] + (accumulate ? c : 0); columns of b and c have stride 1. No packing: meant for k * n in the caches.
@@ -99,27 +102,25 @@ void multiply_tile(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t
   using V = vec_t<E>;
   constexpr int L = Lanes<V>::n;
   constexpr bool kFreeMask = ARGAND_TIER_LEVEL == 2;  // masked loads cost nothing: fewer instantiations
-  const StridedScalars<E> s{a, a_ms, a_ks};
   for (int64_t j = 0; j < n;) {
     const int64_t left = (n - j + L - 1) / L;
     const int nr = left >= kBlockVectors && left != kBlockVectors + 1 ? kBlockVectors : left >= 2 ? 2 : 1;
     const int64_t width = n - j < nr * L ? n - j : nr * L;
     const int64_t tail = width - (nr - 1) * L;
-    const StridedRows<E> rows{b + j, ldb};
     if (kFreeMask || tail < L) {
       if (kBlockVectors == 3 && nr == 3)
-        multiply_columns<V, kBlockVectors, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+        multiply_columns<V, kBlockVectors, true>(m, k, alpha, a, a_ms, a_ks, b + j, ldb, tail, accumulate, c + j, ldc);
       else if (nr == 2)
-        multiply_columns<V, 2, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+        multiply_columns<V, 2, true>(m, k, alpha, a, a_ms, a_ks, b + j, ldb, tail, accumulate, c + j, ldc);
       else
-        multiply_columns<V, 1, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+        multiply_columns<V, 1, true>(m, k, alpha, a, a_ms, a_ks, b + j, ldb, tail, accumulate, c + j, ldc);
     } else {
       if (kBlockVectors == 3 && nr == 3)
-        multiply_columns<V, kBlockVectors, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+        multiply_columns<V, kBlockVectors, kFreeMask>(m, k, alpha, a, a_ms, a_ks, b + j, ldb, tail, accumulate, c + j, ldc);
       else if (nr == 2)
-        multiply_columns<V, 2, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+        multiply_columns<V, 2, kFreeMask>(m, k, alpha, a, a_ms, a_ks, b + j, ldb, tail, accumulate, c + j, ldc);
       else
-        multiply_columns<V, 1, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+        multiply_columns<V, 1, kFreeMask>(m, k, alpha, a, a_ms, a_ks, b + j, ldb, tail, accumulate, c + j, ldc);
     }
     j += width;
   }
