@@ -34,6 +34,15 @@ __all__ = ["Functionalizer"]
 _RANDOM_FILLS = {"uniform_", "normal_", "exponential_", "bernoulli_", "random_"}
 
 
+def _multiply_each(ops: Any, tensors: Sequence[Value], other: Value) -> None:
+    for x in tensors:
+        ops.mul_(x, other if other.dtype == x.dtype else ops._to_copy(other, dtype=x.dtype))
+
+
+# Operators that change every tensor of a list, as what they do to one after the other.
+_EACH: dict[str, Callable[..., None]] = {"_foreach_mul_": _multiply_each}
+
+
 class _Operators:
     """`ops.mul(a, b)` on values."""
 
@@ -146,7 +155,7 @@ class Functionalizer:
         Returns:
             A value, or a list or tuple of values.
         """
-        body = self.decompositions.get(op.name)
+        body = self.decompositions.get(op.name) or _EACH.get(op.name)
         if body is not None:
             return self._expand(op, body, bound)
         schema = schema_of(op)
