@@ -459,7 +459,7 @@ class _Builder:
                 owner = getattr(called, "__self__", called)
                 if owner is Size:  # made of numbers only when the program runs
                     return tree.Sizes(*[value(x) for x in e[2]])
-                if isinstance(owner, type) and (hasattr(owner, "_fields") or tree.is_node(owner)):
+                if isinstance(owner, type) and (tree.is_namedtuple(owner) or tree.is_node(owner)):
                     return called(*[value(x) for x in e[2]], **{n: value(x) for n, x in e[3]})
             if kind == "new" and tree.is_node(owner := self._object(e[1])):
                 return owner.__new__(owner, *[value(x) for x in e[2]])

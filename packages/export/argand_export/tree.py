@@ -1,7 +1,7 @@
 """Nested containers of arguments and results: their leaves in order, and a description that JSON holds.
 
 A description is None for a leaf, else ["tuple" | "list", [description..]], ["dict", [[key, description]..]],
-["namedtuple", "module:name", [description..]] or ["node", "name", context, [description..]] of a registered class.
+["namedtuple", "module:name", [description..]] (results of operators are such, as "argand.return_types:max") or ["node", "name", context, [description..]] of a registered class.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from argand_c10 import Size, Tensor
+from argand_c10 import Size, Tensor, find_operator
 
 Description = Any
 
@@ -106,8 +106,13 @@ _register(
 )
 
 
-def _is_namedtuple(value: Any) -> bool:
-    return isinstance(value, tuple) and hasattr(type(value), "_fields")
+# The module that results of operators name as theirs.
+_RESULTS = "argand.return_types"
+
+
+def is_namedtuple(kind: Any) -> bool:
+    """Whether a class is that of named tuples, or of an operator's results."""
+    return issubclass(kind, tuple) and (hasattr(kind, "_fields") or kind.__module__ == _RESULTS)
 
 
 def flatten(value: Any) -> tuple[list[Any], Description]:
@@ -125,7 +130,7 @@ def flatten(value: Any) -> tuple[list[Any], Description]:
         if type(x) is not dict and (node := _by_type.get(type(x))) is not None:
             parts, context = node.flatten(x)
             return ["node", node.name, context, [visit(v) for v in parts]]
-        if _is_namedtuple(x):
+        if is_namedtuple(type(x)):
             kind = type(x)
             return ["namedtuple", f"{kind.__module__}:{kind.__qualname__}", [visit(v) for v in x]]
         if isinstance(x, dict):
@@ -168,7 +173,7 @@ def _namedtuple(name: str, items: list[Any]) -> Any:
         raise TypeError(
             f"export: got a result of the named tuple {name}, which is not loaded; import its module first"
         )
-    return found(*items)
+    return found(*items) if hasattr(found, "_fields") else found(items)
 
 
 def _loaded(name: str) -> Any:
@@ -177,8 +182,13 @@ def _loaded(name: str) -> Any:
     found: Any = sys.modules.get(module)
     for part in qualname.split("."):
         found = getattr(found, part, None)
-    known = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
-    return found if known else None
+    if found is None and module == _RESULTS:
+        try:
+            kinds = find_operator(qualname).result_types
+        except LookupError:
+            return None
+        found = next((kind for kind in kinds if kind is not None), None)
+    return found if isinstance(found, type) and is_namedtuple(found) else None
 
 
 def check(description: Description) -> None:
@@ -225,7 +235,7 @@ def paths(description: Description, start: str) -> list[str]:
 
 def _step(description: Description, i: int) -> str:
     if description[0] == "namedtuple" and (found := _loaded(description[1])) is not None:
-        return f".{found._fields[i]}"
+        return f".{found.__match_args__[i]}"
     if description[0] == "node" and (node := _by_name.get(description[1])) is not None:
         return node.step(description[2], i)
     return f"[{i}]"

@@ -65,6 +65,8 @@ def plain(x: Any) -> Any:
         return Box(plain(x.content), x.label)
     if isinstance(x, Pair):
         return Pair(*map(plain, x))
+    if isinstance(x, tuple):
+        return (type(x), *map(plain, x))
     return type(x)((k, plain(v)) for k, v in x.items()) if isinstance(x, dict) else x
 
 
@@ -111,6 +113,16 @@ CASES: dict[str, tuple[Any, list[tuple[Any, ...]], Any]] = {
         lambda self, x: {"p": Pair(x + 1, (x.shape[0],)), "d": [Batch(x * 2)]},
         [(THREE,), (FIVE,)],
         ({0: N},),
+    ),
+    "results of operators": (
+        lambda self, x: [x.max(0), {"sorted": x.sort(1)}, x.topk(1)],
+        [(THREE,), (FIVE,)],
+        ({0: N},),
+    ),
+    "results of operators as arguments": (
+        lambda self, m: m.values * 2 + m.indices,
+        [(THREE.max(0),)],
+        None,
     ),
     "a dataclass": (
         lambda self, b: Batch(b.image + b.rest[0], rest=[b.image]),
