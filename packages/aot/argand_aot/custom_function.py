@@ -26,6 +26,7 @@ class FunctionNode(TapeNode):
     """
 
     name = "custom Function"
+    derivable = False
 
     def __init__(
         self,

@@ -11,9 +11,9 @@ from typing import Any
 
 from argand_aot.functionalize import Functionalizer
 from argand_aot.tape import InputNode, TapeNode
-from argand_aot.values import Edge, Geometry, Value
+from argand_aot.values import Edge, Geometry, UnsupportedGraph, Value
 
-__all__ = ["derive"]
+__all__ = ["derive", "derive_towards"]
 
 
 class _State:
@@ -58,6 +58,10 @@ class _Engine:
                 if edge is not None:
                     self.states[edge.node].dependencies += 1
 
+    def _leads_on(self, edge: Edge | None) -> bool:
+        """Whether a gradient is wanted there."""
+        return edge is not None
+
     def _push(self, node: TapeNode) -> None:
         state = self.states[node]
         if not state.queued:
@@ -79,10 +83,10 @@ class _Engine:
             if state.buffer[0] is not None:
                 self.found[node.index] = state.buffer[0]
             return
-        grads = node.backward(self.f, state.buffer, [e is not None for e in node.edges])
+        grads = node.backward(self.f, state.buffer, [self._leads_on(e) for e in node.edges])
         state.buffer = []
         for edge, grad in zip(node.edges, grads, strict=True):
-            if edge is None:
+            if edge is None or not self._leads_on(edge):
                 continue
             if grad is not None:
                 expected = edge.node.results[edge.number]
@@ -91,6 +95,46 @@ class _Engine:
             target.dependencies -= 1
             if target.dependencies == 0:
                 self._push(edge.node)
+
+
+class _Towards(_Engine):
+    """Runs no further than to some edges, and only what leads there."""
+
+    def __init__(self, f: Functionalizer, ends: Sequence[Edge]) -> None:
+        super().__init__(f)
+        self.ends: dict[TapeNode, list[int]] = {}
+        for end in ends:
+            self.ends.setdefault(end.node, []).append(end.number)
+        self.useful: set[TapeNode] = set()
+        self.arrived: dict[tuple[TapeNode, int], Value | None] = {}
+
+    def _discover(self, roots: Sequence[Edge]) -> None:
+        super()._discover(roots)
+        before: dict[TapeNode, list[TapeNode]] = {}
+        for node in self.states:
+            for edge in node.edges:
+                if edge is not None:
+                    before.setdefault(edge.node, []).append(node)
+        waiting = [node for node in self.ends if node in self.states]
+        while waiting:
+            node = waiting.pop()
+            if node not in self.useful:
+                self.useful.add(node)
+                waiting += before.get(node, [])
+
+    def _leads_on(self, edge: Edge | None) -> bool:
+        return edge is not None and edge.node in self.useful
+
+    def _execute(self, node: TapeNode) -> None:
+        for number in self.ends.get(node, ()):
+            self.arrived[node, number] = self.states[node].buffer[number]
+        if any(map(self._leads_on, node.edges)):
+            if self.f.recording and not node.derivable:
+                raise UnsupportedGraph(
+                    f"{node.name}: got gradients of gradients through it inside of one graph, expected gradients alone",
+                    "take them outside of compiled code",
+                )
+            super()._execute(node)
 
 
 def conform(f: Functionalizer, grad: Value, expected: Geometry) -> Value:
@@ -125,3 +169,21 @@ def derive(
     """
     engine = _Engine(f)
     return engine.run(roots, tangents), engine.delivered
+
+
+def derive_towards(
+    f: Functionalizer, roots: Sequence[Edge], tangents: Sequence[Value], ends: Sequence[Edge]
+) -> list[Value | None]:
+    """Add the derivative by values inside of the graph.
+
+    Args:
+        f: adds the operators; it records them where the gradients have a history.
+        roots, tangents: as for `derive`.
+        ends: edges of the values to derive by.
+
+    Returns:
+        Their gradients; None for those that no root depends on.
+    """
+    engine = _Towards(f, ends)
+    engine.run(roots, tangents)
+    return [engine.arrived.get((end.node, end.number)) for end in ends]

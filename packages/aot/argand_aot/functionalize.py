@@ -139,6 +139,11 @@ class Functionalizer:
         """A value that stays what `value` is now."""
         return kept_value(value, self.read(value))
 
+    def kept(self, value: Value) -> Value:
+        """What a derivative keeps of `value`: it stays what that is now, with the history that it has now."""
+        frozen = self.frozen(value)
+        return frozen if self.tape is None else self.tape.remember(value, frozen)
+
     # ---- operators -----------------------------------------------------------------------------
 
     def call(self, op: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -194,7 +199,7 @@ class Functionalizer:
 
     def _plain(self, op: Operator, rules: Rules, bound: Sequence[Any], like: Any) -> Any:
         needed = self._records(rules, bound)
-        before = [map_values(x, self.frozen) for x in bound] if needed else None
+        before = [map_values(x, self.kept) for x in bound] if needed else None
         made = self.emitter.call(op, [map_values(x, self.read) for x in bound])
         if made is not None and self._stopping(rules, bound):
             made = self._detached(made)
@@ -246,7 +251,7 @@ class Functionalizer:
         if detached or self.tape is None:
             return result
         if needed:
-            self.tape.record(op, rules, bound, [self.frozen(source), *args], result, needed)
+            self.tape.record(op, rules, bound, [self.kept(source), *args], result, needed)
         elif not self.recording or source.no_grad_view:
             result.no_grad_view = True
         return result
@@ -288,7 +293,7 @@ class Functionalizer:
         """What the tape keeps from before an in-place change; None if it records none."""
         if self.tape is None or not self.recording:
             return None
-        return self.tape.begin_in_place(op, rules, bound, self.frozen)
+        return self.tape.begin_in_place(op, rules, bound, self.kept)
 
     def _changed(self, op: Operator, functional: Operator | None, bound: Sequence[Any]) -> Any:
         """The functional value of the first argument after the change."""
@@ -362,7 +367,7 @@ class Functionalizer:
         """In training it changes its running statistics, which its schema does not say."""
         running: list[Value] = [bound[3], bound[4]]
         needed = self._records(rules, bound)
-        before = [map_values(x, self.frozen) for x in bound]
+        before = [map_values(x, self.kept) for x in bound]
         before[3] = before[4] = None  # not read by the gradient in training
         pure = overload("native_batch_norm_functional")
         made = self.emitter.call(pure, [map_values(x, self.read) for x in bound])

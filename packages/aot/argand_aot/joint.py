@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argand_aot import custom_function, view_steps
+from argand_aot import custom_function, inner_gradients, view_steps
 from argand_aot.derive import derive
 from argand_aot.emitter import Emitter, stays
 from argand_aot.functionalize import Functionalizer, input_value
@@ -260,6 +260,11 @@ class _Walk:
         if target is graph_ops.set_grad_mode:
             self.grad_mode = bool(args[0])
             return None
+        if target is graph_ops.require_gradients:
+            return self.joint.tape.begin_history(args[0])
+        if target is graph_ops.take_gradients:
+            like = node.meta["val"]
+            return inner_gradients.take_gradients(self.joint.functionalizer, *args, like=like)
         if target is graph_ops.apply_function:
             return custom_function.apply(self.joint.functionalizer, args, kwargs)
         if not any(isinstance(x, (Value, FakeTensor)) for x in args) and not kwargs:

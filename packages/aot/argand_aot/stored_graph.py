@@ -93,7 +93,12 @@ def _hints(module: GraphModule, example_inputs: Sequence[Any]) -> dict[str, int]
 
 
 def _target(name: str) -> Any:
-    for function in (graph_ops.set_grad_mode, graph_ops.apply_function):
+    for function in (
+        graph_ops.set_grad_mode,
+        graph_ops.apply_function,
+        graph_ops.require_gradients,
+        graph_ops.take_gradients,
+    ):
         if name.endswith(f"graph_ops.{function.__name__}"):
             return function
     try:

@@ -44,9 +44,11 @@ class TapeNode:
         edges: where its results go; None where no gradient is wanted.
         results: geometry of the forward results; None where there is no tensor.
         place: the user's code that made it: location and stack.
+        derivable: whether its gradients have a history where what runs them records.
     """
 
     name = ""
+    derivable = True
 
     def __init__(
         self, sequence: int, edges: Sequence[Edge | None], results: Sequence[Geometry | None]
@@ -179,6 +181,7 @@ class CopySlices(TapeNode):
     """The history of a base whose view was changed in place by `fn`."""
 
     name = "copy_slices"
+    derivable = False
 
     def __init__(
         self,
@@ -348,6 +351,17 @@ class Tape:
         node.kept = [_frozen(v) for v in flat]
         for i in carriers:
             self.set_history(flat[i], node, i)
+            node.kept[i].grad_fn, node.kept[i].output_nr = node, i
+
+    def begin_history(self, value: Value) -> None:
+        """A value without a history is a leaf from here on."""
+        value.grad_fn = InputNode(-1, value.geometry)
+
+    def remember(self, value: Value, kept: Value) -> Value:
+        """`kept`, frozen from `value`, with its history as it is now."""
+        if value.base is None or value.view_version == value.storage.version:
+            kept.grad_fn, kept.output_nr = value.grad_fn, value.output_nr
+        return kept
 
     def begin_in_place(
         self,

@@ -32,6 +32,11 @@ def run_keeping_graphs(run: Callable[[int], Any], i: int) -> Any:
         _kept.depth -= 1
 
 
+def begin_history(t: Tensor) -> Tensor:
+    """A new tensor without a history, as a leaf that requires grad."""
+    return t.requires_grad_()
+
+
 TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 Places: TypeAlias = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 

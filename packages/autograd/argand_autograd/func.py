@@ -12,6 +12,7 @@ import argand_aten as aten
 from argand_autograd import functional
 from argand_autograd._C import is_grad_enabled
 from argand_autograd._tree import flatten, flatten_as, map_tree, unflatten
+from argand_autograd.differentiate import begin_history
 from argand_autograd.differentiate import grad as _gradients
 from argand_autograd.grad_mode import enable_grad
 from argand_autograd.vmap import stack_as_they_lie, vmap
@@ -47,35 +48,43 @@ def transforms_are_active() -> bool:
     return _levels.depth > 0
 
 
+def change_depth(by: int) -> int:
+    """One transform more (1) or less (-1) runs in this thread; returns how many then do."""
+    _levels.depth += by
+    return _levels.depth
+
+
+def as_argument(t: Tensor) -> Tensor:
+    """A tensor with the memory of `t` and a history of its own, which begins with a leaf that stands for the argument."""
+    argument = aten.ops.alias(begin_history(t.detach()))
+    argument.grad_fn.next_functions[0][0].metadata[_ENTERED] = True
+    return argument
+
+
 class _Level:
     """Context manager in which one transform runs: operations are recorded, and a result keeps its history if the caller records
     and the history is of more than the transform's own arguments."""
 
     def __enter__(self) -> _Level:
-        self._caller_records, self._is_outermost = is_grad_enabled(), _levels.depth == 0
+        self._caller_records, self._is_outermost = is_grad_enabled(), change_depth(1) == 1
         self._recording = enable_grad()
         self._recording.__enter__()
-        _levels.depth += 1
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        _levels.depth -= 1
+        change_depth(-1)
         self._recording.__exit__(*exc)
 
     def enter(self, t: Any) -> Any:
         """A tensor of this level: it requires grad, and keeps the history of an outer level."""
         if not isinstance(t, Tensor):
             return t
-        if t.requires_grad:
-            return aten.ops.alias(t)
-        argument = aten.ops.alias(t.detach().requires_grad_())
-        argument.grad_fn.next_functions[0][0].metadata[_ENTERED] = True
-        return argument
+        return aten.ops.alias(t) if t.requires_grad else as_argument(t)
 
     def keeps(self, *tensors: Any) -> bool:
         """Whether one of these keeps its history outside. Inside of another transform all do: that one decides at its end."""
         return self._caller_records and (
-            not self._is_outermost or any(_reaches_beyond_arguments(t) for t in tensors)
+            not self._is_outermost or any(reaches_beyond_arguments(t) for t in tensors)
         )
 
     def leave(self, t: Any) -> Any:
@@ -85,7 +94,7 @@ class _Level:
         return t
 
 
-def _reaches_beyond_arguments(t: Tensor) -> bool:
+def reaches_beyond_arguments(t: Tensor) -> bool:
     """Whether a leaf that stands for no argument of a transform is in a tensor's history."""
     if t.grad_fn is None:
         return t.requires_grad

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_aten as aten
-from argand_autograd.differentiate import grad
+from argand_autograd.differentiate import begin_history, grad
 from argand_autograd.grad_mode import enable_grad
 from argand_autograd.vmap import stack_as_they_lie
 from argand_c10 import Tensor
@@ -184,7 +184,7 @@ def push_forward(
 ) -> Tensors:
     """The derivatives along `vectors` of results `ys` of arguments `xs`, which are in their graph."""
     # J'u is linear in u: its derivative along v is Jv, whatever u is.
-    dummies = tuple(aten.zeros_like(y).requires_grad_() for y in ys)
+    dummies = tuple(begin_history(aten.zeros_like(y)) for y in ys)
     products = _grad(ys, xs, dummies, True, strict, "jvp")
     return _grad(products, dummies, vectors, create_graph, strict, "jvp", retain_graph=create_graph)
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import argand_aten as aten
 from argand_autograd import _C
 from argand_autograd.function import Function
 from argand_c10 import Tensor
 
-__all__ = ["apply_function", "keep_grad_mode", "set_grad_mode"]
+__all__ = [
+    "apply_function",
+    "keep_grad_mode",
+    "require_gradients",
+    "set_grad_mode",
+    "take_gradients",
+]
 
 
 def set_grad_mode(enabled: bool) -> None:
@@ -29,6 +36,36 @@ def keep_grad_mode(run: Callable[..., Any], left: bool | None = None) -> Callabl
             raise
 
     return kept
+
+
+def require_gradients(leaf: Tensor) -> None:
+    """From here on a tensor without a history requires grad."""
+    leaf.requires_grad_()
+
+
+def take_gradients(
+    outputs: Sequence[Tensor],
+    gradients: Sequence[Tensor | None],
+    inputs: Sequence[Tensor],
+    create_graph: bool,
+) -> tuple[Tensor, ...]:
+    """The gradients of outputs by inputs, laid out as these are; zeros for an input that no output depends on."""
+    made = _C._run_backward(
+        tuple(outputs), tuple(gradients), True, create_graph, tuple(inputs), False
+    )
+    return tuple(
+        aten.zeros_like(x) if g is None else _laid_out(g, x)
+        for g, x in zip(made or (), inputs, strict=True)
+    )
+
+
+def _laid_out(gradient: Tensor, like: Tensor) -> Tensor:
+    strides = aten.empty_like(like).stride()
+    if gradient.stride() == strides:
+        return gradient
+    order = sorted(range(like.ndim), key=lambda i: (-strides[i], i))
+    dense = gradient.permute(order).contiguous()
+    return dense.permute([order.index(i) for i in range(like.ndim)])
 
 
 def apply_function(

@@ -491,11 +491,6 @@ def _make_subclass(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
     raise break_trace("tensor_attribute", "construction of a Parameter or another class of tensors")
 
 
-@handles(autograd_native._run_backward)
-def _run_backward(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
-    raise break_trace("backward", "backward() or grad()")
-
-
 # Python functions that are not inlined ------------------------------------------------------------
 
 
@@ -505,10 +500,6 @@ def _graph_break(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> 
 
 def _mark(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
     raise break_trace("unknown_operation", "mark_dynamic() inside of the compiled function")
-
-
-def _backward(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
-    raise break_trace("backward", "backward() or grad()")
 
 
 def _checkpoint(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
@@ -606,8 +597,6 @@ FUNCTION_HANDLERS[is_compiling] = lambda tx, args, kwargs: Constant(True)
 FUNCTION_HANDLERS[is_exporting] = lambda tx, args, kwargs: Constant(tx.exporting)
 FUNCTION_HANDLERS[history.mark_dynamic] = _mark
 FUNCTION_HANDLERS[history.mark_static] = _mark
-FUNCTION_HANDLERS[argand_autograd.backward] = _backward
-FUNCTION_HANDLERS[argand_autograd.grad] = _backward
 FUNCTION_HANDLERS[argand_autograd.checkpoint] = _checkpoint
 FUNCTION_HANDLERS[functools.update_wrapper] = _wraps
 FUNCTION_HANDLERS[random_states] = _random_states

@@ -19,6 +19,7 @@ from argand_dynamo import (  # noqa: F401  (they register handlers)
     opcodes,
     opcodes_control,
     signatures,
+    transforms,
 )
 from argand_dynamo._C import CompiledFunction
 from argand_dynamo.autocast import Autocast
@@ -87,6 +88,8 @@ class Tracer(Operations, Lookups, Wrapping):
         self.dynamic = dynamic
         self.stop_at = stop_at
         self.exporting = False
+        # How many transforms of `argand_autograd.func` are being traced.
+        self.transforms = 0
         # The run only finds out what a function in a cache does (see variables/caches.py).
         self.probing = False
         # Whether a call of the frame may be left to Python, so that the next one finds caches filled.
