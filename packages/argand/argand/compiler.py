@@ -16,11 +16,13 @@ from argand_dynamo import (
     allow_in_graph,
     disable,
     explain,
+    get_default_backend,
     graph_break,
     is_compiling,
     is_exporting,
     mark_dynamic,
     register_backend,
+    set_default_backend,
     set_stance,
 )
 from argand_dynamo import list_backends as _list_backends
@@ -46,6 +48,7 @@ __all__ = [
     "disable",
     "enable_report",
     "explain",
+    "get_default_backend",
     "graph_break",
     "is_compiling",
     "is_dynamo_compiling",
@@ -56,6 +59,7 @@ __all__ = [
     "phase_times",
     "register_backend",
     "reset",
+    "set_default_backend",
     "set_logs",
     "set_stance",
 ]

@@ -54,6 +54,26 @@ def test_the_older_form_of_compile():
         torch._dynamo.optimize("eager", nopython=True)(lambda x: print(x))(torch.ones(1))
 
 
+def test_another_backend_by_default():
+    assert torch.compiler.get_default_backend() == "inductor"
+    seen = []
+
+    def backend(module, inputs):
+        seen.append(len(inputs))
+        return module.forward
+
+    try:
+        torch.compiler.set_default_backend(backend)
+        assert torch.compiler.get_default_backend() is backend
+        assert torch.compile(lambda x: x + 1)(torch.ones(2)).tolist() == [2, 2] and seen == [1]
+        assert torch.compile(lambda x: x + 2, backend="eager")(torch.ones(1)).item() == 3
+        with pytest.raises(RuntimeError, match="nothing of that name"):
+            torch.compiler.set_default_backend("nothing of that name")
+        assert torch.compiler.get_default_backend() is backend and seen == [1]
+    finally:
+        torch.compiler.set_default_backend("inductor")
+
+
 def test_compilers_of_functional_graphs_are_backends():
     from argand._dynamo.backends.common import aot_autograd
     from argand._dynamo.backends.registry import lookup_backend, register_backend

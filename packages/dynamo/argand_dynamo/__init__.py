@@ -15,8 +15,10 @@ from argand_dynamo.api import (  # noqa: E402  (the ABI is checked first)
     allow_in_graph,
     compile,
     disable,
+    get_default_backend,
     graph_break,
     reset,
+    set_default_backend,
 )
 from argand_dynamo.backends import list_backends, register_backend  # noqa: E402
 from argand_dynamo.configuration import config  # noqa: E402
@@ -34,6 +36,7 @@ __all__ = [
     "config",
     "disable",
     "explain",
+    "get_default_backend",
     "graph_break",
     "is_compiling",
     "is_exporting",
@@ -41,8 +44,9 @@ __all__ = [
     "mark_dynamic",
     "mark_static",
     "register_backend",
-    "set_stance",
     "reset",
+    "set_default_backend",
+    "set_stance",
 ]
 
 

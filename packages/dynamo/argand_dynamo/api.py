@@ -23,11 +23,32 @@ __all__ = [
     "allow_in_graph",
     "compile",
     "disable",
+    "get_default_backend",
     "graph_break",
     "reset",
+    "set_default_backend",
 ]
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+_default_backend: str | Callable[..., Any] = "inductor"
+
+
+def get_default_backend() -> str | Callable[..., Any]:
+    """What `compile` takes where it is given no backend."""
+    return _default_backend
+
+
+def set_default_backend(backend: str | Callable[..., Any]) -> None:
+    """Let `compile` take another backend where it is given none; "inductor" is the first.
+
+    Raises:
+        RuntimeError: if there is no backend of that name.
+    """
+    global _default_backend
+    check_backend(backend)
+    _default_backend = backend
 
 
 def compile(
@@ -47,7 +68,7 @@ def compile(
         fullgraph: raise `GraphBreak` where the function is not one graph, instead of running parts of it as plain Python.
         dynamic: True: sizes are symbolic from the start; False: never; None: a size becomes symbolic when it has changed.
         backend: a name in `list_backends()`, or `backend(graph_module, example_inputs, **options)` that returns a callable
-            from the graph's inputs to a tuple; by default "inductor".
+            from the graph's inputs to a tuple; by default `get_default_backend()`.
         mode: "default", "reduce-overhead", "max-autotune" or "max-autotune-no-cudagraphs".
         options: for the backend; not together with `mode`.
         disable: return `model` as it is.
@@ -66,9 +87,8 @@ def compile(
         raise AssertionError(
             f"compile: got {type(model).__name__}, expected a function or a Module"
         )
-    settings = _settings(
-        fullgraph, dynamic, "inductor" if backend is None else backend, mode, options
-    )
+    chosen = get_default_backend() if backend is None else backend
+    settings = _settings(fullgraph, dynamic, chosen, mode, options)
     if isinstance(model, Module):
         return model if isinstance(model, OptimizedModule) else OptimizedModule(model, settings)
     return _compiled(model, settings)

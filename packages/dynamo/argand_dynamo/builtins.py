@@ -151,8 +151,19 @@ def call_builtin(
         return pure_call(tx, value, args, kwargs)
     if is_numpy_call(value):
         return call_numpy(tx, value, args, kwargs)
+    if _is_parametrised(value):
+        made = tx.from_raw(value.__origin__).call(tx, args, kwargs)
+        if isinstance(made, ObjectVariable) and made.has_instance_dict():
+            made.setattr(tx, "__orig_class__", function)
+        return made
     numpy = (getattr(value, "__module__", None) or "").startswith("numpy")
     raise break_trace("numpy" if numpy else "unknown_function", function.describe())
+
+
+def _is_parametrised(value: Any) -> bool:
+    """Whether it is a class with parameters, as `Box[int]`, which makes objects of the class."""
+    known = type(value) is types.GenericAlias or type(value).__module__ == "typing"
+    return known and isinstance(getattr(value, "__origin__", None), type)
 
 
 def _hashable(value: Any) -> bool:
@@ -394,7 +405,16 @@ def _object_init(tx: Tracer, owner: Variable, *args: Variable, **kwargs: Variabl
     return Constant(None)
 
 
-@handles(BaseException.__init__, Exception.__init__)
+@handles(
+    *[
+        vars(kind)["__init__"]
+        for kind in (
+            BaseException, Exception, ArithmeticError, AssertionError, BufferError, EOFError, LookupError, IndexError, KeyError,
+            MemoryError, RuntimeError, NotImplementedError, RecursionError, ReferenceError, TypeError, ValueError,
+            FloatingPointError, OverflowError, ZeroDivisionError, Warning, UserWarning, RuntimeWarning,
+        )
+    ]
+)  # fmt: skip
 def _exception_init(tx: Tracer, owner: Variable, *args: Variable) -> Variable:
     if not isinstance(owner, ExceptionVariable):
         unknown(f"Exception.__init__ of {owner.describe()}")

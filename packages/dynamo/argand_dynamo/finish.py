@@ -23,6 +23,7 @@ from argand_dynamo.resume import needed_locals
 from argand_dynamo.tracer import GraphInput, Tracer
 from argand_dynamo.trust import is_trusted
 from argand_dynamo.variables.base import Source, Variable
+from argand_dynamo.variables.deques import DequeVariable
 from argand_dynamo.variables.dicts import DictVariable, SetVariable
 from argand_dynamo.variables.functions import CellVariable, GeneratorVariable
 from argand_dynamo.variables.numpy_objects import shares_memory
@@ -68,6 +69,7 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
     else:
         outcome = _break(tx, made)
     _replay_changes(tx, made)
+    _use_caches(tx, made)
     if tx.builder.grad_enabled != tx.entry_grad_mode:
         mode = ("const", tx.builder.grad_enabled)
         made.effects.append(("do", ("call", ("const", _set_grad_enabled), [mode], [])))
@@ -164,7 +166,7 @@ def _replay_changes(tx: Tracer, made: Reconstruction) -> None:
         if variable.source is None:
             raise NotReconstructible(variable)
         target = ("source", variable.source)
-        if isinstance(variable, ListVariable):
+        if isinstance(variable, ListVariable | DequeVariable):
             items = [made.expression(item) for item in variable.items]
             made.effects.append(("list_replace", target, items))
         elif isinstance(variable, DictVariable):
@@ -185,6 +187,20 @@ def _replay_changes(tx: Tracer, made: Reconstruction) -> None:
             made.effects.append(("store_item", ("source", prefix), ("const", name), expression))
         else:
             made.effects.append(("store_attr", ("source", prefix), name, expression))
+
+
+def _use_caches(tx: Tracer, made: Reconstruction) -> None:
+    """Call what keeps a limited number of results once more, where the last calls came in another order than the first: so it forgets what it shall."""
+    for source in dict.fromkeys(path for path, _ in tx.cache_order):
+        last = [key for key in tx.cache_order if key[0] == source]
+        if last == [key for key in tx.cached_calls if key in tx.cache_order and key[0] == source]:
+            continue
+        for _, (steps, names) in last:
+            given = [("const", s[1]) if s[0] == "const" else ("source", s[1]) for s in steps]
+            by_place = len(given) - len(names)
+            named = list(zip(names, given[by_place:], strict=True))
+            call = ("call", ("source", source), given[:by_place], named)
+            made.effects.append(("do", call))
 
 
 def _finish_graph(

@@ -10,7 +10,9 @@ import inspect
 import itertools
 import math
 import operator
+import os
 import sys
+import threading
 import types
 import typing
 import warnings
@@ -31,8 +33,9 @@ from argand_dynamo.builtins import FUNCTION_HANDLERS, HANDLERS, PURE, handles, p
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.variables.base import Variable, unknown
 from argand_dynamo.variables.constant import Constant, SymIntVariable
+from argand_dynamo.variables.deques import DequeVariable
 from argand_dynamo.variables.dicts import DictVariable
-from argand_dynamo.variables.functions import PartialVariable
+from argand_dynamo.variables.functions import BoundMethodVariable, FunctionVariable, PartialVariable
 from argand_dynamo.variables.iterators import (
     ChainIterator,
     CountIterator,
@@ -133,7 +136,31 @@ class _Getter(Variable):
         return found[0] if len(found) == 1 else TupleVariable(found)
 
 
+class _MethodCaller(Variable):
+    """operator.methodcaller"""
+
+    __slots__ = ("args", "kwargs", "name")
+
+    def __init__(self, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> None:
+        self.source = None
+        self.name = name
+        self.args = args
+        self.kwargs = kwargs
+
+    def describe(self) -> str:
+        return "operator.methodcaller"
+
+    def truth(self, tx: Tracer) -> bool:
+        return True
+
+    def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        return args[0].call_method(tx, self.name, self.args, self.kwargs)
+
+
 HANDLERS[operator.itemgetter] = lambda tx, *names: _Getter("itemgetter", list(names))
+HANDLERS[operator.methodcaller] = lambda tx, name, /, *args, **kwargs: _MethodCaller(
+    tx.raw(name), list(args), kwargs
+)
 HANDLERS[operator.attrgetter] = lambda tx, *names: _Getter("attrgetter", list(names))
 
 # math and other functions of constants ----------------------------------------------------------
@@ -141,7 +168,7 @@ HANDLERS[operator.attrgetter] = lambda tx, *names: _Getter("attrgetter", list(na
 PURE |= {f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)}
 PURE |= {
     native.promote_types, native.can_cast, argand_c10.device, typing.get_origin, typing.get_args,
-    str.maketrans, bytes.fromhex, float.fromhex, int.from_bytes, inspect.isclass, sys.intern,
+    os.fspath, str.maketrans, bytes.fromhex, float.fromhex, int.from_bytes, inspect.isclass, sys.intern,
 }  # fmt: skip
 
 
@@ -320,6 +347,58 @@ def _defaultdict(
     for name, value in entries.items():
         made.setitem(tx, Constant(name), value)
     return made
+
+
+@handles(collections.deque)
+def _deque(
+    tx: Tracer, iterable: Variable | None = None, maxlen: Variable | None = None
+) -> Variable:
+    limit = None if maxlen is None or _is_none(maxlen) else tx.as_index(maxlen)
+    if limit is not None and limit < 0:
+        tx.raise_(ValueError, "maxlen must be non-negative")
+    made = DequeVariable([], limit)
+    if iterable is not None:
+        made.call_method(tx, "extend", [iterable], {})
+    return made
+
+
+@handles(types.SimpleNamespace)
+def _namespace(tx: Tracer, **entries: Variable) -> Variable:
+    made = tx.new_object(types.SimpleNamespace)
+    for name, value in entries.items():
+        made.setattr(tx, name, value)
+    return made
+
+
+# Threads, exceptions and methods ------------------------------------------------------------------
+
+
+@handles(threading.get_ident)
+def _get_ident(tx: Tracer) -> Variable:
+    """The thread is guarded."""
+    found = threading.get_ident()
+    path = (("module", "threading"), ("attr", "get_ident"), ("call", ((), ())))
+    tx.guard(path, "EQUALS", found)
+    return Constant(found)
+
+
+@handles(sys.exc_info)
+def _exc_info(tx: Tracer) -> Variable:
+    if sys.exc_info()[0] is not None:
+        unknown("sys.exc_info() where the caller handles an exception")
+    tx.guard(
+        (("module", "sys"), ("attr", "exc_info"), ("call", ((), ()))), "EQUALS", (None, None, None)
+    )
+    for frame in reversed(tx.frames):
+        if frame.exceptions:
+            error = frame.exceptions[-1]
+            return TupleVariable([tx.from_raw(error.python_type()), error, Constant(None)])
+    return TupleVariable([Constant(None)] * 3)
+
+
+@handles(types.MethodType)
+def _method(tx: Tracer, function: Variable, owner: Variable) -> Variable:
+    return BoundMethodVariable(function, owner)
 
 
 # Argand -----------------------------------------------------------------------------------------
@@ -512,6 +591,9 @@ def _wraps(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variab
     wrapped = args[1] if len(args) > 1 else tx.realize(kwargs["wrapped"])
     for name in ("__name__", "__qualname__"):
         wrapper.setattr(tx, name, wrapped.getattr(tx, name))
+    if isinstance(wrapped, FunctionVariable):
+        for name in ("__module__", "__doc__", *wrapped.own_attributes()):
+            wrapper.setattr(tx, name, wrapped.getattr(tx, name))
     wrapper.setattr(tx, "__wrapped__", wrapped)
     return wrapper
 

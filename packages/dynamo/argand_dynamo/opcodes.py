@@ -536,21 +536,20 @@ def get_len(frame: SymbolicFrame, i: Instruction) -> None:
     frame.push(frame.tx.realize(frame.stack[-1]).length(frame.tx))
 
 
+# Flags of types, by which patterns know sequences and mappings.
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6
+
+
 @handler("MATCH_SEQUENCE")
 def match_sequence(frame: SymbolicFrame, i: Instruction) -> None:
     value = frame.tx.realize(frame.stack[-1])
-    if isinstance(value, ObjectVariable):
-        unknown("a sequence pattern on an object")
-    kind = value.python_type()
-    frame.push(Constant(issubclass(kind, list | tuple | range)))
+    frame.push(Constant(bool(value.python_type().__flags__ & _SEQUENCE)))
 
 
 @handler("MATCH_MAPPING")
 def match_mapping(frame: SymbolicFrame, i: Instruction) -> None:
     value = frame.tx.realize(frame.stack[-1])
-    if isinstance(value, ObjectVariable):
-        unknown("a mapping pattern on an object")
-    frame.push(Constant(isinstance(value, DictVariable)))
+    frame.push(Constant(bool(value.python_type().__flags__ & _MAPPING)))
 
 
 @handler("MATCH_KEYS")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import deque
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, NoReturn
 
 import argand_c10
@@ -19,6 +21,7 @@ from argand_dynamo.variables.base import (
     unknown,
 )
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
+from argand_dynamo.variables.deques import DequeVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable
 from argand_dynamo.variables.dicts import (
     DictVariable,
@@ -27,7 +30,13 @@ from argand_dynamo.variables.dicts import (
     SetVariable,
 )
 from argand_dynamo.variables.numpy_objects import NumpyVariable
-from argand_dynamo.variables.objects import EnumVariable, ExceptionVariable, ObjectVariable
+from argand_dynamo.variables.objects import (
+    EnumVariable,
+    ExceptionVariable,
+    HashedObject,
+    ObjectVariable,
+    hashed_fields,
+)
 from argand_dynamo.variables.sequences import (
     ListVariable,
     RangeVariable,
@@ -179,12 +188,19 @@ class Operations(TracerState):
         variable = self.realize(variable)
         if isinstance(variable, Constant):
             return variable.value
-        if isinstance(variable, ListVariable | DictVariable) or (
+        if isinstance(variable, ListVariable | DictVariable | DequeVariable) or (
             isinstance(variable, SetVariable) and variable.cls is set
         ):
-            self.raise_(TypeError, f"unhashable type: '{variable.python_type().__name__}'")
+            kind = variable.python_type()
+            shown = "collections.deque" if kind is deque else kind.__name__
+            self.raise_(TypeError, f"unhashable type: '{shown}'")
         if isinstance(variable, TupleVariable):
             return tuple(self.hashed(item) for item in variable.items)
+        if isinstance(variable, ObjectVariable) and (names := hashed_fields(variable.cls)):
+            for method in ("__hash__", "__eq__"):
+                self.tx.class_attribute(variable.cls, method)
+            fields = [self.hashed(variable.getattr(self.tx, name)) for name in names]
+            return HashedObject(variable.cls, tuple(fields))
         return variable.key()
 
     # Iteration -------------------------------------------------------------------------------
@@ -423,13 +439,12 @@ class _Text:
         self._variable = variable
 
     def _call(self, *names: str, args: tuple[Any, ...] = ()) -> str:
-        if isinstance(self._variable, ExceptionVariable):
+        cls: Any = self._variable.cls
+        own = self._tx.class_attribute(cls, names[0])
+        if isinstance(self._variable, ExceptionVariable) and not isinstance(own, FunctionType):
             values = [self._tx.format_value(a) for a in self._variable.args]
-            return (
-                str(self._variable.cls(*values))
-                if names[0] != "__repr__"
-                else repr(self._variable.cls(*values))
-            )
+            made = cls.__new__(cls, *values)  # whose text is that of its arguments
+            return str(made) if names[0] != "__repr__" else repr(made)
         for name in names:
             method = self._variable.special(self._tx, name)
             if method is not None:

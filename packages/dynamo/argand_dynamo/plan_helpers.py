@@ -54,9 +54,13 @@ def value_at(mapping: dict[Any, Any], index: int) -> Any:
     return dict.__getitem__(mapping, key_at(mapping, index))
 
 
-def list_replace(target: list[Any], items: list[Any]) -> None:
+def list_replace(target: list[Any] | collections.deque[Any], items: list[Any]) -> None:
     """Change the contents, whatever a subclass does."""
-    list.__setitem__(target, slice(None), items)
+    if isinstance(target, collections.deque):
+        collections.deque.clear(target)
+        collections.deque.extend(target, items)
+    else:
+        list.__setitem__(target, slice(None), items)
 
 
 def set_replace(target: set[Any], items: list[Any]) -> None:

@@ -7,7 +7,7 @@ import itertools
 import re
 import sys
 import types
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 import argand_c10
@@ -22,6 +22,7 @@ from argand_dynamo.variables.base import MISSING, Iterator, LazyVariable, Method
 from argand_dynamo.variables.caches import CachedFunctionVariable
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, PythonModuleVariable
 from argand_dynamo.variables.constant import Constant, SymIntVariable
+from argand_dynamo.variables.deques import DequeVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable
 from argand_dynamo.variables.dicts import DictVariable, DictViewVariable, SetVariable
 from argand_dynamo.variables.functions import (
@@ -95,7 +96,7 @@ class Reconstruction:
             if variable.real_object() is not MISSING or isinstance(
                 variable,
                 ListVariable | TupleVariable | DictVariable | SetVariable | RangeVariable | SliceVariable
-                | BoundMethodVariable | PartialVariable,
+                | BoundMethodVariable | PartialVariable | DequeVariable,
             ):  # fmt: skip
                 return ("source", variable.source)
         known = self._made.get(id(variable))
@@ -146,6 +147,12 @@ class Reconstruction:
         items = self._items(variable.items)
         if items:
             self.effects.append(("list_replace", made, items))
+        return made
+
+    def _deque(self, variable: DequeVariable) -> Expr:
+        arguments = [("tuple", []), ("const", variable.maxlen)]
+        made = self.let(variable, ("call", ("const", deque), arguments, []))
+        self.effects.append(("list_replace", made, self._items(variable.items)))
         return made
 
     def _tuple(self, variable: TupleVariable) -> Expr:
@@ -442,6 +449,7 @@ _MAKERS: dict[type, Any] = {
     TensorVariable: Reconstruction._tensor,
     SymIntVariable: Reconstruction._symbol,
     ListVariable: Reconstruction._list,
+    DequeVariable: Reconstruction._deque,
     TupleVariable: Reconstruction._tuple,
     DictVariable: Reconstruction._dict,
     SetVariable: Reconstruction._set,

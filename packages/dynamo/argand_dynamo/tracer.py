@@ -19,6 +19,7 @@ from argand_dynamo import (  # noqa: F401  (they register handlers)
     opcodes,
     opcodes_control,
     signatures,
+    stand_ins,
     transforms,
 )
 from argand_dynamo._C import CompiledFunction
@@ -97,6 +98,8 @@ class Tracer(Operations, Lookups, Wrapping):
         # Whether a frame that is not one graph is an error.
         self.whole = False
         self.cached_calls: dict[tuple[Source, Any], Variable] = {}
+        # Those of caches that forget, in the order of their last calls.
+        self.cache_order: dict[tuple[Source, Any], None] = {}
         # While a function in a cache is traced: the variables from outside of functions that it has read, with their paths.
         self.looked_up: list[tuple[Variable, Source]] | None = None
         self.graph = Graph()

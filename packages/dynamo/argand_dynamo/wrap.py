@@ -24,6 +24,7 @@ from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.variables.base import MISSING, LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.caches import CACHED_FUNCTION, CachedFunctionVariable
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
+from argand_dynamo.variables.deques import DequeVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
 from argand_dynamo.variables.dicts import (
     PLAIN_KEYS,
@@ -39,7 +40,7 @@ from argand_dynamo.variables.numpy_objects import (
     numpy_result,
     wrap_numpy,
 )
-from argand_dynamo.variables.objects import EnumVariable, ObjectVariable
+from argand_dynamo.variables.objects import EnumVariable, ObjectVariable, hashed_fields
 from argand_dynamo.variables.sequences import (
     ListVariable,
     RangeVariable,
@@ -209,15 +210,19 @@ class Wrapping(TracerState):
     def _wrap_dict(self, value: Any, source: Source) -> DictVariable:
         kind = type(value)
         self.guard(source, "TYPE", kind)
-        if not all(is_constant(key) or _is_identity(key) for key in value):
+        by_fields = [key for key in value if not (is_constant(key) or _is_identity(key))]
+        if not all(hashed_fields(type(key)) for key in by_fields):
             unknown(
-                "a dict whose keys are neither constants nor classes, functions or enum members"
+                "a dict whose keys are neither constants nor classes, functions, enum members or objects of frozen dataclasses"
             )
-        self.guard(source, "DICT_KEYS", tuple(value))
+        if by_fields:  # what the keys hold is guarded, as each is looked at
+            self.guard(source, "LEN", len(value))
+        else:
+            self.guard(source, "DICT_KEYS", tuple(value))
         entries: dict[Any, tuple[Variable, Variable]] = {}
         for i, (key, item) in enumerate(value.items()):
             # Paths go by keys where these are constants, else by places.
-            if is_constant(key):
+            if is_constant(key) and not by_fields:
                 name, step = self.tx.constant(key), ("item", key)
             else:
                 name, step = self.wrap(key, (*source, ("key", i))), ("value", i)
@@ -285,7 +290,13 @@ class Wrapping(TracerState):
         )
 
     def _wrap_deque(self, value: Any, source: Source) -> Variable:
-        unknown("a deque")
+        self.guard(source, "TYPE", deque)
+        self.guard(source, "LEN", len(value))
+        self.guard((*source, ("attr", "maxlen")), "EQUALS", value.maxlen)
+        items: list[Variable] = [
+            LazyVariable(item, (*source, ("item", i))) for i, item in enumerate(value)
+        ]
+        return DequeVariable(items, value.maxlen, source)
 
     def from_special(self, value: Any) -> Variable:
         """The variable of a value without a path, other than a constant, a list or a tuple."""

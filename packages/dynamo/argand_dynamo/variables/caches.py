@@ -152,6 +152,9 @@ class CachedFunctionVariable(ExistingObject):
                 known = self._look_up(tx, key, values)
             if known is not None:
                 tx.cached_calls[key] = known
+        if known is not None and self.value.cache_info().maxsize is not None and not tx.probing:
+            tx.cache_order.pop(key, None)
+            tx.cache_order[key] = None
         return known
 
     def _check_room(self, tx: Tracer) -> None:

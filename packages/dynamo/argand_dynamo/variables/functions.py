@@ -162,7 +162,10 @@ class FunctionVariable(Variable):
         if name == "__doc__" and self.value is not MISSING:
             return tx.from_raw(self.value.__doc__)
         if self.value is MISSING:
-            if name in ("__doc__", "__dict__", "__annotations__", "__type_params__"):
+            if name == "__doc__":
+                cells = tuple(types.CellType() for _ in self.code.co_freevars)
+                return tx.from_raw(types.FunctionType(self.code, {}, closure=cells).__doc__)
+            if name in ("__dict__", "__annotations__", "__type_params__"):
                 unknown(f"{name} of a function made in the traced code")
             tx.raise_(AttributeError, f"'function' object has no attribute '{name}'")
         if self.source is not None and name in self.value.__dict__:
@@ -172,6 +175,11 @@ class FunctionVariable(Variable):
                 tx.guard(self.source, "NO_ATTR", name)
             tx.raise_(AttributeError, f"'function' object has no attribute '{name}'")
         unknown(f"attribute {name!r} of {self.describe()}")
+
+    def own_attributes(self) -> list[str]:
+        """The names in the function's `__dict__`, but for what `functools.wraps` writes anew."""
+        held = self.attributes if self.value is MISSING else self.value.__dict__
+        return [name for name in held if not name.startswith("__")]
 
     def guard_defaults(self, tx: Tracer) -> None:
         """Which parameters have defaults; the values that are looked at have guards of their own."""

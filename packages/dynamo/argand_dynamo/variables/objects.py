@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import types
@@ -18,13 +19,16 @@ from argand_dynamo.variables.base import (
     is_property,
     unknown,
 )
+from argand_dynamo.variables.classes import BuiltinVariable
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.dicts import DictVariable
 
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
 
-__all__ = ["DELETED", "EnumVariable", "ExceptionVariable", "InstanceDictVariable", "ObjectVariable"]
+__all__ = [
+    "DELETED", "EnumVariable", "ExceptionVariable", "HashedObject", "InstanceDictVariable", "ObjectVariable", "hashed_fields",
+]  # fmt: skip
 
 
 class _Deleted(Variable):
@@ -32,7 +36,30 @@ class _Deleted(Variable):
 
 
 DELETED = _Deleted()
+_NATIVE_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HashedObject:
+    """What stands for an object of a dataclass as a key: equal objects have equal fields."""
+
+    cls: type
+    fields: tuple[Any, ...]
+
+
+@functools.cache
+def hashed_fields(cls: type) -> tuple[str, ...] | None:
+    """The fields by which objects of a dataclass are hashed and compared; None for classes that say by themselves how."""
+    methods: list[Any] = [vars(cls).get(name) for name in ("__hash__", "__eq__")]
+    if "__dataclass_fields__" not in vars(cls) or not all(
+        isinstance(m, types.FunctionType) and m.__code__.co_filename == "<string>" for m in methods
+    ):
+        return None
+    fields = dataclasses.fields(cls)
+    if any(f.hash not in (None, f.compare) for f in fields):
+        return None
+    return tuple([f.name for f in fields if f.compare])
 
 
 class ObjectVariable(Variable):
@@ -150,6 +177,8 @@ class ObjectVariable(Variable):
         fallback = tx.class_attribute(self.cls, "__getattr__")
         if isinstance(fallback, types.FunctionType):
             return tx.bind_function(fallback, self).call(tx, [Constant(name)], {})
+        if isinstance(fallback, _NATIVE_METHODS):  # as `__getattr__ = dict.get`
+            return BuiltinVariable(fallback).call(tx, [self, Constant(name)], {})
         if refused is not None:
             raise refused
         tx.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
@@ -183,6 +212,9 @@ class ObjectVariable(Variable):
         if isinstance(setter, types.FunctionType):
             tx.bind_function(setter, self).call(tx, [Constant(name), value], {})
             return
+        if isinstance(setter, _NATIVE_METHODS) and setter.__name__ != "__setattr__":
+            BuiltinVariable(setter).call(tx, [self, Constant(name), value], {})
+            return
         self.store(tx, name, value)
 
     def store(self, tx: Tracer, name: str, value: Variable) -> None:
@@ -197,7 +229,12 @@ class ObjectVariable(Variable):
             tx.class_member(self.cls, name, found.fset, "fset").call(tx, [self, value], {})
             return
         if found is not None and type(found) not in _SLOT_TYPES and hasattr(type(found), "__set__"):
-            unknown(f"assignment through the descriptor {name!r} of {self.describe()}")
+            setter = tx.class_attribute(type(found), "__set__")
+            if not isinstance(setter, types.FunctionType) or self.cls_source(tx) is None:
+                unknown(f"assignment through the descriptor {name!r} of {self.describe()}")
+            descriptor = tx.class_member(self.cls, name, found)
+            tx.bind_function(setter, descriptor).call(tx, [self, value], {})
+            return
         if found is None and not self.has_instance_dict():
             tx.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
         if type(found) is types.GetSetDescriptorType:
@@ -209,6 +246,9 @@ class ObjectVariable(Variable):
         remover = tx.class_attribute(self.cls, "__delattr__")
         if isinstance(remover, types.FunctionType):
             tx.bind_function(remover, self).call(tx, [Constant(name)], {})
+            return
+        if isinstance(remover, _NATIVE_METHODS) and remover.__name__ != "__delattr__":
+            BuiltinVariable(remover).call(tx, [self, Constant(name)], {})
             return
         self.remove(tx, name)
 
