@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from argand_aot.derive import derive_towards
 from argand_aot.functionalize import Functionalizer
 from argand_aot.values import UnsupportedGraph, Value, fresh_value, geometry_of
+from argand_fx.shapes import FakeTensor
 
 __all__ = ["take_gradients"]
 
 
 def take_gradients(
     f: Functionalizer,
+    like: Sequence[FakeTensor],
     outputs: Sequence[Value],
     gradients: Sequence[Value | None],
     inputs: Sequence[Value],
     create_graph: bool,
-    like: Sequence[Value],
 ) -> tuple[Value, ...]:
     """The function of that name on values.
 

@@ -263,8 +263,9 @@ class _Walk:
         if target is graph_ops.require_gradients:
             return self.joint.tape.begin_history(args[0])
         if target is graph_ops.take_gradients:
-            like = node.meta["val"]
-            return inner_gradients.take_gradients(self.joint.functionalizer, *args, like=like)
+            return inner_gradients.take_gradients(
+                self.joint.functionalizer, node.meta["val"], *args
+            )
         if target is graph_ops.apply_function:
             return custom_function.apply(self.joint.functionalizer, args, kwargs)
         if not any(isinstance(x, (Value, FakeTensor)) for x in args) and not kwargs:

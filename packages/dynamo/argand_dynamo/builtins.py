@@ -681,9 +681,8 @@ def _extreme(operation: str) -> Builtin:
     ) -> Variable:
         items = [tx.realize(x) for x in (tx.unpack(args[0]) if len(args) == 1 else args)]
         if not items:
-            if default is None:
-                name = "min" if operation == "lt" else "max"
-                tx.raise_(ValueError, f"{name}() iterable argument is empty")
+            if default is None:  # raises, in the words of this version of Python
+                return tx.call_python(min if operation == "lt" else max, [()][: len(args)], {})
             return default
         plain = key is None or (isinstance(key, Constant) and key.value is None)
         best = items[0]

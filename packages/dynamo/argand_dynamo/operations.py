@@ -247,6 +247,9 @@ class Operations(TracerState):
     def next(self, iterator: Variable) -> Variable:
         """next(iterator)"""
         if not isinstance(iterator, Iterator):
+            kind = iterator.python_type()
+            if not hasattr(kind, "__next__"):
+                self.raise_(TypeError, f"'{kind.__name__}' object is not an iterator")
             return iterator.call_method(self.tx, "__next__", [], {})
         item = iterator.next_item(self.tx)
         if item is None:

@@ -150,7 +150,7 @@ class Reconstruction:
         return made
 
     def _deque(self, variable: DequeVariable) -> Expr:
-        arguments = [("tuple", []), ("const", variable.maxlen)]
+        arguments: list[Expr] = [("tuple", []), ("const", variable.maxlen)]
         made = self.let(variable, ("call", ("const", deque), arguments, []))
         self.effects.append(("list_replace", made, self._items(variable.items)))
         return made

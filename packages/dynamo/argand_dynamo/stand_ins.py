@@ -148,7 +148,7 @@ def _compress(items: Iterable[Any], chosen: Iterable[Any]) -> Iterator[Any]:
             yield item
 
 
-def _standing_in(function: Callable[..., Any]) -> Callable[..., Variable]:
+def _standing_in(function: Any) -> Callable[..., Variable]:
     def call(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
         found: Variable = tx.function_of(function, None).call(tx, list(args), kwargs)
         return found
@@ -156,7 +156,7 @@ def _standing_in(function: Callable[..., Any]) -> Callable[..., Variable]:
     return call
 
 
-for _native, _function in {
+_FUNCTIONS: dict[Any, Any] = {
     bisect.bisect_left: _bisect_left,
     bisect.bisect_right: _bisect_right,
     bisect.insort_left: _insort_left,
@@ -166,11 +166,12 @@ for _native, _function in {
     heapq.heapreplace: _heapreplace,
     heapq.heappushpop: _heappushpop,
     heapq.heapify: _heapify,
-    heapq._heapify_max: _heapify_max,  # type: ignore[attr-defined]
+    heapq._heapify_max: _heapify_max,
     heapq._heapreplace_max: _heapreplace_max,  # type: ignore[attr-defined]
     collections._count_elements: _count_elements,  # type: ignore[attr-defined]
     itertools.takewhile: _takewhile,
     itertools.dropwhile: _dropwhile,
     itertools.compress: _compress,
-}.items():
+}
+for _native, _function in _FUNCTIONS.items():
     HANDLERS[_native] = _standing_in(_function)

@@ -211,7 +211,7 @@ class Wrapping(TracerState):
         kind = type(value)
         self.guard(source, "TYPE", kind)
         by_fields = [key for key in value if not (is_constant(key) or _is_identity(key))]
-        if not all(hashed_fields(type(key)) for key in by_fields):
+        if not all(hashed_fields(kind) for kind in map(type, by_fields)):
             unknown(
                 "a dict whose keys are neither constants nor classes, functions, enum members or objects of frozen dataclasses"
             )

@@ -287,6 +287,60 @@ def method_callers(x):
     return operator.methodcaller("mul", 2)(x), operator.methodcaller("count", "a")("banana")
 
 
+class Deleting:
+    log = 0
+
+    @property
+    def value(self):
+        return self.held
+
+    @value.setter
+    def value(self, new):
+        self.held = new
+
+    @value.deleter
+    def value(self):
+        self.log = self.log + self.held
+        del self.held
+
+
+@p
+def deleters(x):
+    made = Deleting()
+    made.value = 3
+    del made.value
+    return x * made.log, made
+
+
+class Doubled:
+    def __class_getitem__(cls, item):
+        return item * 2
+
+
+@p
+def subscripts_of_classes(x):
+    return x * Doubled[3]
+
+
+@p
+def errors(x):
+    found = []
+    for act in (
+        lambda: max([]),
+        lambda: min(()),
+        lambda: min(),
+        lambda: next(3),
+        lambda: next([]),
+        lambda: x.shape[9],
+        lambda: (1, 2)[5],
+    ):
+        try:
+            act()
+        except (ValueError, TypeError, IndexError) as error:
+            found.append((type(error), str(error)))
+    return x, found
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_containers(program: Callable[..., Any]) -> None:
     global QUEUE

@@ -123,9 +123,11 @@ def _parametrised(tx: Tracer, of: ClassVariable | BuiltinVariable, key: Variable
     """A generic class and its parameters, as list[int]: annotations and `typing.cast` use it."""
     value: Any = of.value
     own = vars(value).get("__class_getitem__") if isinstance(value, type) else None
-    if type(value).__module__ not in ("builtins", "typing") or isinstance(
-        getattr(own, "__func__", None), types.FunctionType
-    ):
+    maker = getattr(own, "__func__", None)
+    if isinstance(maker, types.FunctionType) and type(value) is type:
+        tx.class_attribute(value, "__class_getitem__")
+        return tx.bind_function(maker, of).call(tx, [key], {})
+    if type(value).__module__ not in ("builtins", "typing"):
         unknown(f"subscript of {of.describe()}")
     try:
         return BuiltinVariable(value[tx.raw(key)])

@@ -254,6 +254,15 @@ class ObjectVariable(Variable):
 
     def remove(self, tx: Tracer, name: str) -> None:
         """object.__delattr__(self, name)"""
+        found = tx.class_attribute(self.cls, name)
+        if is_property(type(found)):
+            if found.fdel is None:
+                tx.raise_(
+                    AttributeError,
+                    f"property {name!r} of {self.cls.__name__!r} object has no deleter",
+                )
+            tx.class_member(self.cls, name, found.fdel, "fdel").call(tx, [self], {})
+            return
         if tx.class_attribute(self.cls, name) is not None and not self.has_instance_dict():
             unknown(f"deletion of the slot {name!r}")
         if self.instance_attribute(tx, name) is None:

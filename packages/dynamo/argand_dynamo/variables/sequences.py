@@ -79,7 +79,8 @@ class SequenceVariable(Variable):
             )
         n = len(self.items)
         if not -n <= number < n:
-            tx.raise_(IndexError, f"{self.cls.__name__} {what} out of range")
+            kind = "tuple" if issubclass(self.cls, tuple) else self.cls.__name__
+            tx.raise_(IndexError, f"{kind} {what} out of range")
         return number % n
 
     def getitem(self, tx: Tracer, key: Variable) -> Variable:
