@@ -39,7 +39,6 @@ from argand_dynamo.variables.iterators import (
 from argand_dynamo.variables.numpy_objects import NumpyVariable, call_numpy, is_numpy_call
 from argand_dynamo.variables.objects import (
     EnumVariable,
-    ExceptionVariable,
     InstanceDictVariable,
     ObjectVariable,
 )
@@ -402,23 +401,6 @@ def _object_delattr(tx: Tracer, owner: Variable, name: Variable) -> Variable:
 
 @handles(object.__init__)
 def _object_init(tx: Tracer, owner: Variable, *args: Variable, **kwargs: Variable) -> Variable:
-    return Constant(None)
-
-
-@handles(
-    *[
-        vars(kind)["__init__"]
-        for kind in (
-            BaseException, Exception, ArithmeticError, AssertionError, BufferError, EOFError, LookupError, IndexError, KeyError,
-            MemoryError, RuntimeError, NotImplementedError, RecursionError, ReferenceError, TypeError, ValueError,
-            FloatingPointError, OverflowError, ZeroDivisionError, Warning, UserWarning, RuntimeWarning,
-        )
-    ]
-)  # fmt: skip
-def _exception_init(tx: Tracer, owner: Variable, *args: Variable) -> Variable:
-    if not isinstance(owner, ExceptionVariable):
-        unknown(f"Exception.__init__ of {owner.describe()}")
-    owner.args = list(args)
     return Constant(None)
 
 

@@ -48,7 +48,7 @@ from argand_dynamo.variables.iterators import (
     ZipIterator,
 )
 from argand_dynamo.variables.numpy_objects import NumpyVariable, OutsideArray, array_constant
-from argand_dynamo.variables.objects import ObjectVariable
+from argand_dynamo.variables.objects import ExceptionVariable, ObjectVariable
 from argand_dynamo.variables.sequences import ListVariable, SequenceVariable, TupleVariable
 from argand_dynamo.variables.tensor import TensorVariable
 
@@ -394,6 +394,23 @@ def _exc_info(tx: Tracer) -> Variable:
             error = frame.exceptions[-1]
             return TupleVariable([tx.from_raw(error.python_type()), error, Constant(None)])
     return TupleVariable([Constant(None)] * 3)
+
+
+@handles(
+    *[
+        vars(kind)["__init__"]
+        for kind in (
+            BaseException, Exception, ArithmeticError, AssertionError, BufferError, EOFError, LookupError, IndexError, KeyError,
+            MemoryError, RuntimeError, NotImplementedError, RecursionError, ReferenceError, TypeError, ValueError,
+            FloatingPointError, OverflowError, ZeroDivisionError, Warning, UserWarning, RuntimeWarning,
+        )
+    ]
+)  # fmt: skip
+def _exception_init(tx: Tracer, owner: Variable, *args: Variable) -> Variable:
+    if not isinstance(owner, ExceptionVariable):
+        unknown(f"Exception.__init__ of {owner.describe()}")
+    owner.args = list(args)
+    return Constant(None)
 
 
 @handles(types.MethodType)
