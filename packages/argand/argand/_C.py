@@ -25,7 +25,7 @@ def _get_tracing_state() -> None:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether a function whose gradients `argand.func` takes runs in this thread; `vmap` calls functions with tensors as they are."""
+    """Whether a function whose gradients `argand.func` takes runs in this thread, not whether `vmap` does."""
     return transforms_are_active()
 
 

@@ -14,6 +14,7 @@ import argand_c10
 from argand.operator_check import opcheck
 from argand.operator_definition import Definition, definition_of
 from argand.schema_inference import infer_schema
+from argand_autograd.batching.users import register_user_rule
 from argand_c10 import rules
 from argand_c10.errors import DataDependentError
 from argand_fx.schema import Argument, parse_schema
@@ -168,7 +169,10 @@ class CustomOpDef:
         register_autocast(self, device_type, cast_inputs)
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
-        """Take a rule for `vmap`, which calls operators entry by entry and so needs none; a decorator without `func`."""
+        """Have `vmap` call `func(info, in_dims, *args)` for all entries, which returns results and their dimensions; a decorator without `func`.
+
+        Without a rule `vmap` calls the operator entry by entry. `info` has `batch_size` and `randomness`.
+        """
         return register_vmap(self, func)
 
 
@@ -372,9 +376,14 @@ def register_kernel(
 def register_vmap(
     op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
 ) -> Any:
-    """Take a rule for `vmap`, which calls operators entry by entry and so needs none; a decorator without `func`."""
-    _named(op)
-    return (lambda f: f) if func is None else None
+    """`CustomOpDef.register_vmap` by name or operator; a decorator without `func`. `lib` is accepted."""
+    definition = _named(op)
+
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        register_user_rule(definition.operator.name, rule)
+        return rule
+
+    return register if func is None else (register(func), None)[1]
 
 
 def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any = ()) -> Any:

@@ -456,6 +456,28 @@ def test_vmap_and_functional_gradients():
     assert torch.allclose(grad(x), 3 * x.cos())
 
 
+def test_rules_of_vmap():
+    seen = []
+
+    @custom_op("library_test::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        seen.append(tuple(x.shape))
+        return x * 2
+
+    x = torch.arange(6.0).reshape(3, 2)
+    assert torch.equal(torch.vmap(doubled)(x), x * 2) and seen == [(2,)] * 3
+    seen.clear()
+
+    @doubled.register_vmap
+    def rule(info, in_dims, x):
+        assert (info.batch_size, info.randomness, in_dims) == (3, "error", (0,))
+        return doubled(x).t(), 1
+
+    assert torch.equal(torch.vmap(doubled)(x), x * 2) and seen == [(3, 2)]
+    with pytest.raises(ValueError, match="expected the name of an operator"):
+        torch.library.register_vmap("library_test::unknown", rule)
+
+
 def test_exported():
     class Model(torch.nn.Module):
         def __init__(self):

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import argand_aten as aten
 from argand_autograd import _C
+from argand_autograd.batching import runs_at_once, try_at_once
 from argand_autograd.graph import GradientEdge
 from argand_c10 import Tensor
 
@@ -178,7 +179,7 @@ def _batched(
     create_graph: bool,
     inputs: tuple[Any, ...],
 ) -> tuple[Tensor | None, ...]:
-    """One run per entry of the batch; results are stacked."""
+    """One run for all entries of the batch where that can be, else one per entry; results are stacked."""
     sizes = {g.shape[0] for g in gradients if g is not None}
     if len(sizes) != 1:
         raise RuntimeError(
@@ -186,6 +187,19 @@ def _batched(
             "gradient needs a batch dimension in front"
         )
     (size,) = sizes
+    if size and runs_at_once([*gradients, *inputs]):
+
+        def run(row: list[Any]) -> Any:
+            found = _C._run_backward(outputs, tuple(row), retain_graph, create_graph, inputs, False)
+            return found or ()
+
+        dims = [None if g is None else 0 for g in gradients]
+        at_once = try_at_once(run, list(gradients), dims, size)
+        if at_once is not None:
+            return tuple(
+                g if g is None or held else aten.stack([g] * size)
+                for g, held in zip(*at_once, strict=True)
+            )
     rows = []
     for i in range(size):
         row = tuple(None if g is None else g[i] for g in gradients)

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_aten as aten
-from argand_autograd import functional
+from argand_autograd import _C, functional
 from argand_autograd._C import is_grad_enabled
 from argand_autograd._tree import flatten, flatten_as, map_tree, unflatten
+from argand_autograd.batching import is_entry
 from argand_autograd.differentiate import begin_history
 from argand_autograd.differentiate import grad as _gradients
 from argand_autograd.grad_mode import enable_grad
-from argand_autograd.vmap import stack_as_they_lie, vmap
+from argand_autograd.vmap import apart, stack_as_they_lie, vmap
 from argand_c10 import Tensor
 
 __all__ = [
@@ -44,7 +45,7 @@ _ENTERED = "argand_autograd.func"
 
 
 def transforms_are_active() -> bool:
-    """Whether a function whose gradients are being taken runs in this thread; `vmap` calls functions with tensors as they are."""
+    """Whether a function whose gradients are being taken runs in this thread, not whether `vmap` does."""
     return _levels.depth > 0
 
 
@@ -56,7 +57,7 @@ def change_depth(by: int) -> int:
 
 def as_argument(t: Tensor) -> Tensor:
     """A tensor with the memory of `t` and a history of its own, which begins with a leaf that stands for the argument."""
-    argument = aten.ops.alias(begin_history(t.detach()))
+    argument = aten.ops.alias(begin_history(apart(t)))
     argument.grad_fn.next_functions[0][0].metadata[_ENTERED] = True
     return argument
 
@@ -89,13 +90,15 @@ class _Level:
 
     def leave(self, t: Any) -> Any:
         """A result as the caller gets it."""
-        if isinstance(t, Tensor) and t.requires_grad and not self.keeps(t):
+        if isinstance(t, Tensor) and (t.requires_grad or is_entry(t)) and not self.keeps(t):
             return t.detach()
         return t
 
 
 def reaches_beyond_arguments(t: Tensor) -> bool:
-    """Whether a leaf that stands for no argument of a transform is in a tensor's history."""
+    """Whether a leaf that stands for no argument of a transform is in a tensor's history, or in that of what it is an entry of."""
+    if is_entry(t) and reaches_beyond_arguments(_C._whole(t)):
+        return True
     if t.grad_fn is None:
         return t.requires_grad
     waiting = [t.grad_fn]
@@ -358,7 +361,7 @@ def jacrev(
         func: takes and returns tensors, or dicts, lists and tuples of tensors; with `has_aux` it returns a pair of that and anything else.
         argnums: the position of the argument to differentiate, or several: then there is a tuple over them.
         has_aux: whether `func` returns such a pair.
-        chunk_size: accepted; rows are made one by one.
+        chunk_size: how many rows are made at once at most. Default: all.
 
     Returns:
         A function with `func`'s arguments whose result has the structure of `func`'s, with, for each tensor y, the structure of the
@@ -380,7 +383,9 @@ def jacrev(
         with _Level() as level:
             xs = tuple(level.enter(x) for x in inputs)
             _, ys = functional.call(of_tensors, xs, False, "jacobian")
-            rows = functional.jacobian_rows(ys, xs, level.keeps(*ys), False, stack_as_they_lie)
+            rows = functional.jacobian_rows(
+                ys, xs, level.keeps(*ys), False, stack_as_they_lie, chunk_size
+            )
         by_input = [unflatten(structure, [level.leave(t) for t in row]) for row in rows]
         found = unflatten(
             structures[0], by_input if isinstance(argnums, tuple) else [row[0] for row in by_input]

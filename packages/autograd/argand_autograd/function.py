@@ -10,6 +10,8 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import _C
 from argand_autograd._C import FunctionCtx
+from argand_autograd.batching import is_entry
+from argand_autograd.batching.users import apply_by_rule
 from argand_autograd.grad_mode import no_grad
 from argand_c10 import Tensor
 
@@ -39,6 +41,8 @@ class Function:
     in differentiable operations, it can be differentiated again.
     """
 
+    generate_vmap_rule = False
+    _has_vmap = False
     _uses_setup_context = False
     _context_type: type[FunctionCtx] = FunctionCtx
 
@@ -49,6 +53,7 @@ class Function:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls._has_vmap = hasattr(cls, "vmap") and not cls.generate_vmap_rule
         cls._uses_setup_context = cls.setup_context is not Function.setup_context
         cls._context_type = type(
             f"{cls.__name__}Backward", (FunctionCtx,), {"__module__": cls.__module__}
@@ -79,6 +84,9 @@ class Function:
         """Call `forward` and record it."""
         if kwargs or cls._uses_setup_context:
             args = cls._bind(args, kwargs)
+        if cls._has_vmap and any(is_entry(x) and not x.requires_grad for x in args):
+            if not any(isinstance(x, Tensor) and x.requires_grad for x in args):
+                return apply_by_rule(cls, args)
         return _C._function_apply(cls, cls._context_type(), args)
 
     @classmethod

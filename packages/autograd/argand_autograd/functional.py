@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_aten as aten
+from argand_autograd.batching import runs_at_once, try_at_once
 from argand_autograd.differentiate import begin_history, grad
 from argand_autograd.grad_mode import enable_grad
-from argand_autograd.vmap import stack_as_they_lie
+from argand_autograd.vmap import stack_as_they_lie, stacked_memory
 from argand_c10 import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -265,7 +266,7 @@ def jacobian(
         inputs: where to differentiate.
         create_graph: whether the result can be differentiated.
         strict: whether independent inputs or outputs are an error instead of zeros.
-        vectorize: whether rows keep the order of dimensions in memory that each has by itself; they are made one by one.
+        vectorize: whether rows keep the order of dimensions in memory that each has by itself.
         strategy: "reverse-mode" or "forward-mode", which changes nothing.
 
     Returns:
@@ -283,12 +284,61 @@ def jacobian(
     return result if outputs_are_tuple else result[0]
 
 
+def _rows_at_once(
+    y: Tensor, xs: Tensors, create_graph: bool, stack: Callable[..., Tensor], chunk_size: int
+) -> Tensors | None:
+    """The derivatives of every element of `y`, by a backward for many of them; None where it cannot be."""
+    count = y.numel()
+    units = aten.reshape(aten.eye(count, dtype=y.dtype, device=y.device), [count, *y.shape])
+
+    def row(leaves: list[Any]) -> Tensors:
+        return _grad((y,), xs, (leaves[0],), create_graph, False, "jacobian")
+
+    chunks = []
+    for start in range(0, count, chunk_size):
+        size = min(chunk_size, count - start)
+        found = try_at_once(row, [units.narrow(0, start, size)], [0], size)
+        if found is None:
+            return None
+        made, held = found
+        chunks.append(
+            tuple(
+                g if h else aten.expand(aten.unsqueeze(g, 0), [size, *x.shape])
+                for g, h, x in zip(made, held, xs, strict=True)
+            )
+        )
+    wholes = (
+        aten.cat(list(parts)) if len(parts) > 1 else parts[0] for parts in zip(*chunks, strict=True)
+    )
+    lying = (
+        stacked_memory(g, xs) if stack is stack_as_they_lie else g.contiguous() for g in wholes
+    )
+    return tuple(aten.reshape(g, [*y.shape, *x.shape]) for g, x in zip(lying, xs, strict=True))
+
+
 def jacobian_rows(
-    ys: Tensors, xs: Tensors, create_graph: bool, strict: bool, stack: Callable[..., Tensor]
+    ys: Tensors,
+    xs: Tensors,
+    create_graph: bool,
+    strict: bool,
+    stack: Callable[..., Tensor],
+    chunk_size: int | None = None,
 ) -> tuple[Tensors, ...]:
-    """For each of the results `ys` its derivatives by each of the arguments `xs`, which are in their graph."""
+    """For each of the results `ys` its derivatives by each of the arguments `xs`, which are in their graph: at once, where
+    one backward can, `chunk_size` rows at most."""
     rows: list[Tensors] = []
     for y in ys:
+        if (
+            runs_at_once([y, *xs])
+            and y.requires_grad
+            and y.is_floating_point()
+            and y.numel() > 1
+            and not strict
+        ):
+            made = _rows_at_once(y, xs, create_graph, stack, chunk_size or y.numel())
+            if made is not None:
+                rows.append(made)
+                continue
         flat = aten.reshape(y, [-1])
         columns: list[list[Tensor]] = [[] for _ in xs]
         for k in range(flat.numel()):

@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import argand_aten as aten
+from argand_autograd import _C
 from argand_autograd._tree import flatten, flatten_as, unflatten
+from argand_autograd.batching import is_entry, runs_at_once, try_at_once
+from argand_autograd.batching.level import default_states, restore_states, share_memory
 from argand_autograd.differentiate import run_keeping_graphs
 from argand_autograd.grad_mode import no_grad
-from argand_c10 import Generator, Tensor, random, tensor, uint8
+from argand_c10 import Generator, Tensor, contiguous_format
 
 __all__ = ["vmap"]
 
@@ -27,9 +30,10 @@ def vmap(
 ) -> Callable[..., Any]:
     """A function that applies `func` to every entry of a dimension of its arguments and stacks the results.
 
-    `func` runs once an entry, so it may do whatever Python does, `.item()` and branches on values included; compiled,
-    the runs are one graph, whose loops are fused, and random numbers are not looked for. It nests, and goes with `grad`
-    and its like in either order.
+    `func` runs once, with tensors that stand for all entries, and operators on them run for all at once. What it does that one run
+    cannot, as `.item()`, branches on values or writing into what entries share, has it run again once an entry: it should do nothing
+    but return its results. Compiled, it runs once an entry; the runs are one graph, whose loops are fused, and random numbers are not
+    looked for. It nests, and goes with `grad` and its like in either order.
 
     Args:
         func: takes tensors, or dicts, lists and tuples of them; returns such. It sees its arguments without the dimension.
@@ -37,7 +41,7 @@ def vmap(
             or a nested structure for each positional argument. Keyword arguments are shared.
         out_dims: where the results have the dimension: an int, or a structure of them like the results'.
         randomness: what random numbers inside are: 'different' for each entry, the 'same', or an 'error'.
-        chunk_size: accepted; entries run one by one.
+        chunk_size: how many entries run at once at most. Default: all.
 
     Raises:
         ValueError: if `in_dims` or `out_dims` does not fit, sizes differ along the dimension, nothing is mapped, or `func`
@@ -51,11 +55,20 @@ def vmap(
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: got chunk_size {chunk_size}, expected a positive number or None")
 
+    one_by_one = False  # what one run could not do once is not tried again
+
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nonlocal one_by_one
         leaves, structure = flatten(args)
         dims = _input_dims(in_dims, args, leaves)
         count = _entries(leaves, dims)
+        if count and not one_by_one and runs_at_once(leaves):
+            at_once = functools.partial(_at_once, func, structure, kwargs, out_dims, randomness)
+            found = _in_chunks(at_once, leaves, dims, count, chunk_size or count, randomness)
+            if found is not None:
+                return _put_together(found, out_dims)
+            one_by_one = True
         parts = [t if d is None else t.unbind(d) for t, d in zip(leaves, dims, strict=True)]
 
         def call(chosen: list[Any]) -> Any:
@@ -76,6 +89,97 @@ def vmap(
         return _stack(_runs(run, count, randomness), out_dims, count)
 
     return wrapper
+
+
+def apart(t: Tensor) -> Tensor:
+    """`t.detach()`, but for the history of what it is an entry of."""
+    return _C._cut(t) if is_entry(t) else t.detach()
+
+
+def _in_chunks(
+    at_once: Callable[..., Any],
+    leaves: list[Any],
+    dims: list[int | None],
+    count: int,
+    chunk_size: int,
+    randomness: str,
+) -> list[Any] | None:
+    """The results of the entries from 0, `chunk_size`, ... on; None where one of the runs failed."""
+    before = default_states()
+    found = []
+    for start in range(0, count, chunk_size):
+        size = min(chunk_size, count - start)
+        if start and randomness == "same":
+            restore_states(before)
+        part = leaves
+        if size < count:
+            part = [
+                t if d is None else t.narrow(d, start, size)
+                for t, d in zip(leaves, dims, strict=True)
+            ]
+        one = at_once(part, dims, size)
+        if one is None:
+            restore_states(before)
+            return None
+        found.append(one)
+    return found
+
+
+def _at_once(
+    func: Callable[..., Any],
+    structure: Any,
+    kwargs: dict[str, Any],
+    out_dims: Any,
+    randomness: str,
+    leaves: list[Any],
+    dims: list[int | None],
+    size: int,
+) -> Any:
+    """The results' leaves, with the entries in front but where `out_dims` is None, and their structure."""
+
+    def call(entries: list[Any]) -> Any:
+        return func(*unflatten(structure, entries), **kwargs)
+
+    found = try_at_once(call, leaves, dims, size, randomness)
+    if found is None:
+        return None
+    result, held = found
+    wholes, of_result = flatten(result)
+    for i, (d, t) in enumerate(zip(_output_dims(out_dims, result, wholes), wholes, strict=True)):
+        if d is None and held[i]:
+            wholes[i] = t[0]
+        elif d is not None and not held[i]:
+            wholes[i] = t.expand(size, *t.shape)
+        if d is not None:
+            wholes[i] = stacked_memory(wholes[i], leaves)
+    return wholes, of_result, result
+
+
+def stacked_memory(whole: Tensor, arguments: Sequence[Any]) -> Tensor:
+    """`whole` in memory of its own, as `stack_as_they_lie` makes it of the entries."""
+    strides = whole.stride()[1:]
+    order = list(range(whole.ndim))
+    if 0 not in strides and not whole[0].is_contiguous():
+        order[1:] = sorted(order[1:], key=lambda i: (-strides[i - 1], i))
+    lying = whole.permute(order)
+    shared = any(isinstance(t, Tensor) and share_memory(t, whole) for t in arguments)
+    if shared or not lying.is_contiguous():
+        lying = aten.clone(lying, memory_format=contiguous_format)
+    usual = lying.reshape(-1).view(lying.shape)  # strides of dimensions of size 1 may be others
+    return usual.permute([order.index(i) for i in range(whole.ndim)])
+
+
+def _put_together(chunks: list[Any], out_dims: Any) -> Any:
+    wholes, structure, result = chunks[0]
+    leaves = []
+    for d, parts in zip(
+        _output_dims(out_dims, result, wholes),
+        zip(*(c[0] for c in chunks), strict=True),
+        strict=True,
+    ):
+        whole = parts[0] if d is None or len(parts) == 1 else aten.cat(list(parts))
+        leaves.append(whole if d is None else whole.movedim(0, d))
+    return unflatten(structure, leaves)
 
 
 def _spread(dims: Any, node: Any) -> list[int | None] | None:
@@ -155,14 +259,14 @@ def _runs(run: Callable[[int], Any], count: int, randomness: str) -> list[Any]:
         )
     for i in range(1, count):
         if draws:
-            random.set_rng_states((g, tensor(state, dtype=uint8)) for g, state in before)
+            restore_states(before)
         found.append(entry(i))
     return found
 
 
 def random_states(randomness: str) -> list[tuple[Generator, list[int]]]:
-    """The default generators and their states, which differ once numbers are drawn; compiled code does not look for that."""
-    return [(generator, state.tolist()) for generator, state in random.get_rng_states()]
+    """The default generators and their states; compiled code does not look for random numbers."""
+    return default_states()
 
 
 def stack_as_they_lie(entries: Sequence[Tensor]) -> Tensor:
@@ -176,6 +280,23 @@ def stack_as_they_lie(entries: Sequence[Tensor]) -> Tensor:
     return whole.permute([0, *(1 + order.index(i) for i in range(first.ndim))])
 
 
+def _output_dims(out_dims: Any, result: Any, leaves: list[Any]) -> list[int | None]:
+    """Where each of the tensors of one entry's result has the new dimension."""
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap: the function returned {type(x).__name__}, expected tensors only"
+            )
+    if isinstance(out_dims, tuple) and len(out_dims) == 1 and isinstance(result, Tensor):
+        out_dims = out_dims[0]
+    dims = _spread(out_dims, result)
+    if dims is None:
+        raise ValueError(
+            f"vmap: out_dims {out_dims!r} is not structured as the results; expected an int or a structure like theirs"
+        )
+    return dims
+
+
 def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
     """The results of `count` entries, or of one in place of none, with the new dimension at `out_dims`; that of None is the first's."""
     structure = flatten(results[0])[1]
@@ -187,18 +308,7 @@ def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
                 "vmap: the function returned results of different structures, expected one for all entries"
             )
         flat.append(entry)
-    for x in flat[0]:
-        if not isinstance(x, Tensor):
-            raise ValueError(
-                f"vmap: the function returned {type(x).__name__}, expected tensors only"
-            )
-    if isinstance(out_dims, tuple) and len(out_dims) == 1 and isinstance(results[0], Tensor):
-        out_dims = out_dims[0]
-    dims = _spread(out_dims, results[0])
-    if dims is None:
-        raise ValueError(
-            f"vmap: out_dims {out_dims!r} is not structured as the results; expected an int or a structure like theirs"
-        )
+    dims = _output_dims(out_dims, results[0], flat[0])
     leaves = []
     for d, column in zip(dims, zip(*flat, strict=True), strict=True):
         if d is None:

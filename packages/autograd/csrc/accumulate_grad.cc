@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "packages/autograd/csrc/batching.h"
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/tensor_ops.h"
 #include "packages/c10/csrc/core/strided.h"
@@ -26,7 +27,7 @@ bool is_sparse(const Tensor& t) { return t.has_key(ARGAND_KEY_SPARSE); }
 bool sparse_alone(const Tensor& t) { return __atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE) == 1 && t->flags & ARGAND_TENSOR_OWNS_PYOBJECT; }
 
 Tensor copy_with_layout_of(const Tensor& grad, const Tensor& leaf) {
-  if ((leaf.is_contiguous() && grad.is_contiguous()) || api->thread_state()->grad_mode) return tensor_ops::clone(grad);
+  if ((leaf.is_contiguous() && grad.is_contiguous()) || api->thread_state()->grad_mode || is_batched(grad.get())) return tensor_ops::clone(grad);
   const bool dense = is_non_overlapping_and_dense(leaf.sizes(), leaf.strides());
   Tensor out = dense ? empty_strided(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device()) : empty(leaf.sizes(), grad.dtype(), grad.device());
   tensor_ops::copy_(out, grad);
@@ -76,6 +77,8 @@ void AccumulateGrad::apply(Gradients& g) {
   if (!grad) return;
   ArgandTensor* leaf = variable_.get();
   if (!(leaf->flags & ARGAND_TENSOR_REQUIRES_GRAD)) return;  // it was switched off after the forward
+  if (is_batched(grad.get()) && !is_batched(leaf))
+    fail(ARGAND_RUNTIME_ERROR, "backward: got the gradients of all entries at once for a leaf that they share; use grad() inside of vmap");
   const bool recording = api->thread_state()->grad_mode;
   {
     std::lock_guard<std::mutex> lock(leaf_mutex(leaf));

@@ -5,6 +5,7 @@
 
 #include "packages/autograd/csrc/accumulate_grad.h"
 #include "packages/autograd/csrc/anomaly.h"
+#include "packages/autograd/csrc/batching.h"
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/node_stream.h"
 #include "packages/autograd/csrc/profiled_node.h"
@@ -226,7 +227,7 @@ class Backward {
       sum = std::move(grad);
     } else if (sum.has_key(ARGAND_KEY_SPARSE)) {  // to which no dense one is added; elements of two are listed with the last to arrive first
       sum = tensor_ops::add(grad, sum);
-    } else if (api->thread_state()->grad_mode || !same_shape_and_dtype(sum, grad)) {
+    } else if (api->thread_state()->grad_mode || !same_shape_and_dtype(sum, grad) || is_batched(grad.get())) {
       sum = tensor_ops::add(sum, grad);
     } else if (owned_alone(sum)) {
       tensor_ops::add_(sum, grad);
@@ -317,7 +318,8 @@ class Backward {
     const Edge& edge = node->edges()[0];
     if (!is_wanted(edge.fn.get())) return false;
     const Tensor& sum = states_[table_.find(edge.fn.get())].buffer.data(edge.fn->num_inputs())[edge.input_nr];
-    return sum && sum.dtype() == in[0].dtype() && sum.device() == in[0].device() && owned_alone(sum) && node->add_into(sum, in[0]);
+    return sum && !is_batched(in[0].get()) && sum.dtype() == in[0].dtype() && sum.device() == in[0].device() && owned_alone(sum) &&
+           node->add_into(sum, in[0]);
   }
 
   static void apply(Node* node, Gradients& gradients) {

@@ -2,6 +2,7 @@
 
 #include "packages/autograd/csrc/accumulate_grad.h"
 #include "packages/autograd/csrc/anomaly.h"
+#include "packages/autograd/csrc/batching.h"
 #include "packages/autograd/csrc/tensor_ops.h"
 #include "packages/autograd/csrc/view_nodes.h"
 
@@ -120,7 +121,8 @@ uint32_t output_nr(const ArgandTensor* t) { return t->meta ? meta_of(t)->output_
 
 void note_view_without_history(ArgandTensor* view) {
   view->flags |= ARGAND_TENSOR_VIEW_NO_GRAD;
-  if (const uint32_t number = history_number(view->base)) ensure_meta(view).view_version = number;
+  const uint32_t number = history_number(view->base);
+  if (number || view->meta) ensure_meta(view).view_version = number;
 }
 
 bool requires_grad_slow(ArgandTensor* t) { return (t->flags & ARGAND_TENSOR_REQUIRES_GRAD) || (t->base && lost_history(t)) || grad_fn(t) != nullptr; }
@@ -224,7 +226,9 @@ void set_requires_grad(ArgandTensor* t, bool value) {
 Tensor detach(ArgandTensor* t) {
   ArgandTensor* out = nullptr;
   check(api->tensor_alias(t, &out));
-  return Tensor::steal(out);
+  Tensor detached = Tensor::steal(out);
+  share_entries(t, out);
+  return detached;
 }
 
 void detach_in_place(ArgandTensor* t) {

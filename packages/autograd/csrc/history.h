@@ -38,6 +38,8 @@ struct AutogradMeta : ArgandTensorMeta {
   ViewOrigin origin = ViewOrigin::kOperator;
   int16_t grad_dtype = kDTypeOfTensor;  // of a leaf: what its gradients are cast to
   SpinLock lock;
+  Tensor whole;  // of an entry that stands for all: what has them along its first dimension
+  int64_t level = 0;
 
   LeafHooks& ensure_hooks() {
     if (!hooks) hooks = std::make_unique<LeafHooks>();
@@ -77,7 +79,7 @@ void rebase_history(ArgandTensor* t, const NodeRef& fn, uint32_t output_nr);
 void check_inplace(const char* op, ArgandTensor* t, bool others_require_grad);
 
 void set_requires_grad(ArgandTensor* leaf, bool value);  // throws for non-leaves, integers and inference tensors
-Tensor detach(ArgandTensor* t);                          // shares storage and version
+Tensor detach(ArgandTensor* t);                          // shares storage, version and entries
 void detach_in_place(ArgandTensor* t);
 
 Tensor grad_of(ArgandTensor* t);

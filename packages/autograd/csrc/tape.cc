@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "packages/autograd/csrc/batching.h"
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/op_node.h"
 #include "packages/autograd/csrc/tensor_ops.h"
@@ -71,6 +72,7 @@ void separate_from_arguments(const ArgandOperator* op, const ArgandValue* args, 
   if (!same) return;
   ArgandTensor* view = nullptr;
   check(api->tensor_view(result, result->ndim, result->sizes, result->strides, result->offset, result->dtype, &view));
+  share_entries(result, view);
   Tensor::release(std::exchange(result, view));
 }
 
@@ -249,7 +251,8 @@ int tape_fallback(const ArgandOperator* op, uint64_t keys, const ArgandValue* ar
   return thrown ? thrown : status;
 }
 
-int detach_kernel(const ArgandOperator*, uint64_t, const ArgandValue* args, ArgandValue* rets) {
+int detach_kernel(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets) {
+  if (keys & ARGAND_KEYBIT(ARGAND_KEY_BATCHED)) return api->redispatch(op, keys & ~kAutogradBit, args, rets);  // what entries are of, too
   return guarded([&] { give(rets[0], detach(args[0].t)); });
 }
 
@@ -277,6 +280,11 @@ NodeRef not_implemented(const char* op, std::vector<Edge> edges, const std::vect
   std::vector<OwnedFacts> facts;
   for (const Tensor& t : results) facts.emplace_back(t);
   return NodeRef::steal(new NotImplementedBackward(op, std::move(edges), std::move(facts)));
+}
+
+int record(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets) {
+  const ArgandKernel kernel = __atomic_load_n(&op->kernels[ARGAND_KEY_AUTOGRAD], __ATOMIC_ACQUIRE);
+  return (kernel ? kernel : tape_fallback)(op, keys, args, rets);
 }
 
 void register_derivatives(const Derivative* first, size_t n) {

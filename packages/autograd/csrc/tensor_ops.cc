@@ -35,7 +35,7 @@ class Operator {
 
 Operator g_add{"add"}, g_add_in_place{"add_"}, g_clone{"clone"}, g_contiguous{"contiguous"}, g_copy{"copy_"}, g_fill{"fill_"},
     g_sum_to_size{"sum_to_size"}, g_to_copy{"_to_copy"}, g_real{"real"}, g_view_as_real{"view_as_real"}, g_view_as_complex{"view_as_complex"},
-    g_as_strided{"as_strided"}, g_as_strided_backward{"as_strided_backward"};
+    g_as_strided{"as_strided"}, g_new_empty_strided{"new_empty_strided"}, g_as_strided_backward{"as_strided_backward"};
 
 Tensor filled(IntList sizes, int dtype, ArgandDevice device, int64_t number) {
   Tensor t = empty(sizes, dtype, device);
@@ -60,6 +60,9 @@ Tensor view_as_real(const Tensor& self) { return g_view_as_real.call({value(self
 Tensor view_as_complex(const Tensor& self) { return g_view_as_complex.call({value(self)}); }
 Tensor as_strided(const Tensor& self, IntList sizes, IntList strides, int64_t offset) {
   return g_as_strided.call({value(self), value(sizes), value(strides), value(offset)});
+}
+Tensor new_empty_strided(const Tensor& like, IntList sizes, IntList strides) {
+  return g_new_empty_strided.call({value(like), value(sizes), value(strides)});
 }
 Tensor as_strided_backward(const Tensor& grad, IntList sizes, IntList strides, int64_t offset, IntList view_sizes, IntList view_strides,
                            int64_t view_offset) {

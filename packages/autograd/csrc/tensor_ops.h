@@ -19,6 +19,7 @@ Tensor real(const Tensor& self);
 Tensor view_as_real(const Tensor& self);
 Tensor view_as_complex(const Tensor& self);
 Tensor as_strided(const Tensor& self, IntList sizes, IntList strides, int64_t offset);
+Tensor new_empty_strided(const Tensor& like, IntList sizes, IntList strides);
 // Gradient of as_strided(base, view_sizes, view_strides, view_offset) for a base of the given geometry.
 Tensor as_strided_backward(const Tensor& grad, IntList sizes, IntList strides, int64_t offset, IntList view_sizes, IntList view_strides,
                            int64_t view_offset);

@@ -1,5 +1,6 @@
 #include "packages/autograd/csrc/view_nodes.h"
 
+#include "packages/autograd/csrc/batching.h"
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/tensor_ops.h"
 #include "packages/c10/csrc/core/strided.h"
@@ -51,7 +52,7 @@ struct ViewGeometry {
   // The gradient of the base: zeros with the view's gradient at its place.
   Tensor to_base(const Tensor& grad) const {
     const Tensor reals = view.to_reals(grad);
-    if (!simple || api->thread_state()->grad_mode)
+    if (!simple || api->thread_state()->grad_mode || is_batched(reals.get()))
       return base.from_reals(tensor_ops::as_strided_backward(reals, base.sizes, base.strides, base.offset, view.sizes, view.strides, view.offset));
     const Tensor out = empty_strided(base.sizes, base.strides, reals.dtype(), reals.device());
     tensor_ops::fill_(out, 0);
@@ -126,7 +127,9 @@ class CopySlices final : public VectorNode {
   // A fresh copy of `grad` with the base's own layout at offset 0 (in reals where base and view differ in dtype).
   Tensor copy_like_base(const Tensor& grad, const TensorFacts& facts) const {
     Tensor reals = geometry_.base.to_reals(grad);
-    Tensor copy = empty_strided(geometry_.base.sizes, geometry_.base.strides, reals.dtype(), facts.device);
+    const IntList sizes = geometry_.base.sizes, strides = geometry_.base.strides;
+    Tensor copy =
+        is_batched(reals.get()) ? tensor_ops::new_empty_strided(reals, sizes, strides) : empty_strided(sizes, strides, reals.dtype(), facts.device);
     tensor_ops::copy_(copy, reals);
     return copy;
   }

@@ -173,3 +173,155 @@ def test_jacfwd_of_several_arguments_and_results():
         assert a.shape == b.shape and a.tolist() == b.tolist()
     (found,), aux = jacfwd(lambda x, y: (x * y, "aux"), (1,), has_aux=True)(x, y)
     assert found.shape == (2, 3, 2, 3) and aux == "aux"
+
+
+def counted(f):
+    calls = []
+
+    def run(*args):
+        calls.append(len(calls))
+        return f(*args)
+
+    return run, calls
+
+
+def test_runs_once():
+    x, w = numbers(5, 3), numbers(3)
+    f, calls = counted(lambda v, row: ((row * v).sin().softmax(0).cumsum(0) ** 2).sum())
+    per_entry = [func.grad(f)(w, row) for row in x]
+    calls.clear()
+    same(vmap(func.grad(f), (None, 0))(w, x), aten.stack(per_entry))
+    assert calls == [0]
+    calls.clear()
+    found = vmap(vmap(f, (None, 0)), (0, None))(aten.stack([w, 2 * w]), x)
+    assert calls == [0] and found.shape == (2, 5)
+    calls.clear()
+    vmap(f, (None, 0), chunk_size=2)(w, x)
+    assert calls == [0, 1, 2]
+
+
+def test_what_one_run_cannot_do_runs_entry_by_entry():
+    x = numbers(4, 3)
+    chosen = aten.where(x.sum(1, keepdim=True) > 0, x * 2, -x)
+    f, calls = counted(lambda a: a * 2 if a.sum() > 0 else -a)
+    same(vmap(f)(x), chosen)
+    assert len(calls) == 5
+    vmap(f)(x)
+    assert len(calls) == 10  # another vmap tries again
+    again = vmap(f)
+    again(x), again(x)
+    assert len(calls) == 19
+    f, calls = counted(lambda a: a * 2 if (a * 0).sum() == 0 else -a)  # all entries say the same
+    same(vmap(f)(x), x * 2)
+    assert len(calls) == 1
+
+    def written(a):
+        made = aten.zeros([3], dtype=c10.float64)
+        made[:] = a
+        return made
+
+    same(vmap(written)(x), x)
+    same(vmap(lambda a: c10.tensor(a.numpy() * 2))(x), x * 2)
+    same(vmap(lambda a: a.data * 2)(x), x * 2)
+    same(
+        vmap(lambda a: a[a > a.mean()].sum())(x),
+        aten.where(x > x.mean(1, keepdim=True), x, 0).sum(1),
+    )
+
+
+def test_an_entry_that_outlives_its_vmap_is_refused():
+    kept = []
+    vmap(lambda a: (kept.append(a), a)[1])(numbers(2, 3))
+    with pytest.raises(RuntimeError, match="entries of a vmap that has returned"):
+        kept[0] + 1
+
+
+def test_views_and_in_place_changes_of_entries():
+    def f(a):
+        y = a * 2
+        y[0] = 5.0
+        y[1:].mul_(a[1:])
+        y.t()[..., 0].add_(a[0])
+        return (y**2).sum()
+
+    x = numbers(4, 3, 2)
+    same(vmap(f)(x), aten.stack([f(row) for row in x]))
+    same(vmap(func.grad(f))(x), aten.stack([func.grad(f)(row) for row in x]))
+    leaf = random_leaf(4, 3, 2)
+    vmap(func.grad(f))(leaf).sum().backward()
+    alone = random_leaf(4, 3, 2)
+    aten.stack([func.grad(f)(row) for row in alone]).sum().backward()
+    same(leaf.grad, alone.grad)
+    written = x.clone()
+    vmap(lambda a: a.mul_(2))(written)
+    same(written, x * 2)
+
+
+def test_results_have_memory_of_their_own():
+    x = numbers(3, 2)
+    found = vmap(lambda a: a)(x)
+    found.zero_()
+    assert x.abs().sum().item() > 0
+
+
+def test_jacobians_take_one_backward():
+    backwards = []
+
+    class Counted(autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            backwards.append(tuple(grad.shape))
+            return grad
+
+    x = numbers(6)
+    jacobian = jacrev(lambda a: Counted.apply(a).sin())(x)
+    same(jacobian, aten.diag(x.cos()))
+    assert backwards == [(6,)]
+    backwards.clear()
+    same(jacrev(lambda a: Counted.apply(a).sin(), chunk_size=4)(x), jacobian)
+    assert len(backwards) == 2
+    backwards.clear()
+    y = Counted.apply(random_leaf(6))
+    z = y.sin()
+    (rows,) = autograd.grad(z, y, aten.eye(6, dtype=c10.float64), is_grads_batched=True)
+    same(rows, aten.diag(y.cos()))
+
+
+def test_random_numbers_of_entries():
+    x = aten.ones([6, 50], dtype=c10.float64)
+    f, calls = counted(lambda a: aten.bernoulli(a / 2))
+    different = vmap(f, randomness="different")(x)
+    assert calls == [0] and len({tuple(row.tolist()) for row in different}) == 6
+    equal = vmap(f, randomness="same")(x)
+    assert len({tuple(row.tolist()) for row in equal}) == 1
+
+
+def test_function_with_a_rule():
+    seen = []
+
+    class Square(autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * ctx.saved_tensors[0] * grad
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            seen.append((info.batch_size, info.randomness, in_dims, tuple(x.shape)))
+            return Square.apply(x).t(), 1
+
+    x = numbers(3, 4)
+    same(vmap(Square.apply)(x), x * x)
+    assert seen == [(3, "error", (0,), (3, 4))]
+    same(vmap(func.grad(lambda a: Square.apply(a).sum()))(x), 2 * x)

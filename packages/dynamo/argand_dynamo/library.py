@@ -23,6 +23,7 @@ import argand_c10
 from argand_aten import _C as aten_native
 from argand_aten.contraction_path import contraction_path
 from argand_autograd import _C as autograd_native
+from argand_autograd.batching import is_entry, runs_at_once
 from argand_autograd.differentiate import run_keeping_graphs
 from argand_autograd.vmap import random_states
 from argand_c10 import _C as native
@@ -615,6 +616,11 @@ def _wraps(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variab
     return wrapper
 
 
+def _never(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    """Of vmap and jacobians, which run entry by entry in graphs: their loops are fused."""
+    return Constant(False)
+
+
 def _random_states(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
     """Of vmap, which looks for random numbers between entries."""
     if tx.raw(args[0]) == "same":
@@ -699,6 +705,7 @@ FUNCTION_HANDLERS[history.mark_static] = _mark
 FUNCTION_HANDLERS[argand_autograd.checkpoint] = _checkpoint
 FUNCTION_HANDLERS[functools.update_wrapper] = _wraps
 FUNCTION_HANDLERS[random_states] = _random_states
+FUNCTION_HANDLERS[runs_at_once] = FUNCTION_HANDLERS[is_entry] = _never
 FUNCTION_HANDLERS[run_keeping_graphs] = lambda tx, args, kwargs: args[0].call(tx, args[1:], {})
 
 

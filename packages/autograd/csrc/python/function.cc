@@ -1,4 +1,5 @@
 // Custom Functions: the context object, the node that calls a Python backward, and apply().
+#include "packages/autograd/csrc/batching.h"
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/python/binding.h"
 #include "packages/autograd/csrc/saved_tensor.h"
@@ -314,6 +315,7 @@ class Application {
     ArgandTensor* view = nullptr;
     check(api->tensor_view(t, t->ndim, t->sizes, t->strides, t->offset, t->dtype, &view));
     Tensor owned = Tensor::steal(view);
+    share_entries(t, view);
     set_history(view, node, i, ViewOrigin::kCustomFunction);
     return wrap(std::move(owned));
   }

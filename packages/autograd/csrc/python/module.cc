@@ -1,5 +1,6 @@
 // The extension module argand_autograd._C.
 #include "packages/autograd/csrc/anomaly.h"
+#include "packages/autograd/csrc/batching.h"
 #include "packages/autograd/csrc/derivative.h"
 #include "packages/autograd/csrc/engine.h"
 #include "packages/autograd/csrc/history.h"
@@ -85,6 +86,12 @@ PyObject* current_node_object(PyObject*, PyObject*) {
   return guard<PyObject*>(nullptr, [] { return node_object(current_node()).take(); });
 }
 
+bool truth_of(PyObject* o) {
+  const int value = PyObject_IsTrue(o);
+  if (value < 0) throw_python();
+  return value;
+}
+
 PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
 
 PyObject* leaf_of_gradient_object(PyObject*, PyObject* index) {
@@ -123,6 +130,54 @@ PyObject* will_execute_key(PyObject*, PyObject* key) {
   return PyErr_Occurred() ? nullptr : PyBool_FromLong(will_execute(static_cast<const Node*>(node)));
 }
 
+// ---- entries of vmap's dimensions: batching.h -----------------------------------------------------------------------------
+PyObject* g_has_batch_rule = nullptr;
+
+bool has_batch_rule(const ArgandOperator* op) {
+  Gil gil;
+  return truth_of(checked(PyObject_CallFunction(g_has_batch_rule, "s", op->name)).get());
+}
+
+// _install_batching(has_rule, kernel): has_rule(name of an operator), and a capsule with the kernel that runs rules.
+PyObject* install_batching_kernel(PyObject*, PyObject* args) {
+  return guard<PyObject*>(nullptr, [&] {
+    PyObject *classify, *kernel;
+    if (!PyArg_ParseTuple(args, "OO:_install_batching", &classify, &kernel)) throw_python();
+    void* rule = PyCapsule_GetPointer(kernel, "argand_c10._C.kernel");
+    if (!rule) throw_python();
+    Py_XSETREF(g_has_batch_rule, Py_NewRef(classify));
+    install_batching(has_batch_rule, reinterpret_cast<ArgandKernel>(rule));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// _make_batched(whole, level, base): an entry along the first dimension that stands for all; a view of the entry `base` unless that is None.
+PyObject* make_batched_object(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guard<PyObject*>(nullptr, [&] {
+    if (nargs != 3) fail(ARGAND_TYPE_ERROR, "_make_batched: got %zd arguments, expected 3", nargs);
+    const long long level = PyLong_AsLongLong(args[1]);
+    if (level == -1 && PyErr_Occurred()) throw_python();
+    return wrap(make_batched(unwrap(args[0]), level, args[2] == Py_None ? nullptr : self_of(args[2]))).take();
+  });
+}
+
+// _whole(tensor): what it is an entry of, or None; _level(tensor): of which level, 0 if of none, -1 if that got lost.
+PyObject* whole_object(PyObject*, PyObject* t) {
+  return guard<PyObject*>(nullptr, [&] { return wrap(whole_of(self_of(t))).take(); });
+}
+PyObject* level_number(PyObject*, PyObject* t) {
+  return guard<PyObject*>(nullptr, [&] {
+    const ArgandTensor* self = self_of(t);
+    const int64_t level = level_of(self);
+    return PyLong_FromLongLong(level == 0 && is_batched(self) ? -1 : level);
+  });
+}
+
+// _cut(tensor): detached, where it is an entry in this level alone.
+PyObject* cut(PyObject*, PyObject* t) {
+  return guard<PyObject*>(nullptr, [&] { return wrap(detach(self_of(t))).take(); });
+}
+
 PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n\nAre gradients recorded in this thread."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
@@ -145,6 +200,11 @@ PyMethodDef functions[] = {
     {"_node_key", node_key, METH_O, nullptr},
     {"_will_execute", will_execute_key, METH_O, nullptr},
     {"_leaf_of_gradient", leaf_of_gradient_object, METH_O, nullptr},
+    {"_install_batching", install_batching_kernel, METH_VARARGS, nullptr},
+    {"_make_batched", fast(make_batched_object), METH_FASTCALL, nullptr},
+    {"_whole", whole_object, METH_O, nullptr},
+    {"_level", level_number, METH_O, nullptr},
+    {"_cut", cut, METH_O, nullptr},
     {"_merge_places", fast(merge_places), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

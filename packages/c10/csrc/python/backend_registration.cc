@@ -98,6 +98,12 @@ static int python_fallback(const ArgandOperator* op, uint64_t keys, const Argand
   return status;
 }
 
+// A kernel for the key BATCHED, for the package that decides which calls it gets.
+static PyObject* batched_kernel(PyObject*, PyObject* function) {
+  Py_XSETREF(fallbacks[ARGAND_KEY_BATCHED], Py_NewRef(function));
+  return PyCapsule_New(reinterpret_cast<void*>(python_fallback), "argand_c10._C.kernel", nullptr);
+}
+
 static PyObject* register_fallback(PyObject*, PyObject* args) {
   const char* key_name;
   PyObject* function;
@@ -122,6 +128,8 @@ PyMethodDef backend_functions[] = {
     {"register_fallback", register_fallback, METH_VARARGS,
      "register_fallback(key, function)\n\nCalls function(op, *args, **kwargs) for every operator that has no kernel for that device and none for "
      "all devices; for the key 'sparse', every operator without a kernel for it that gets a sparse tensor."},
+    {"_batched_kernel", batched_kernel, METH_O,
+     "A capsule with the kernel that calls function(op, *args, **kwargs), for calls with the key 'batched'."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace argand::py

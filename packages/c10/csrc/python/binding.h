@@ -156,6 +156,7 @@ PyObject* storage_object(ArgandStorage* storage);  // adds a reference
 ArgandStorage* storage_of(PyObject* o);            // borrowed, NULL + TypeError
 
 // ---- values.cc: elements and numbers -----------------------------------------------------------------------------------
+bool may_lend(ArgandTensor* t);  // the same before its memory is given to others, which a mode may refuse of a tensor that stands for several
 bool may_read(ArgandTensor* t);  // modes.cc; false + exception where a mode refuses to make numbers of the elements
 PyObject* load_element(const void* p, int dtype);
 int store_element(void* p, int dtype, PyObject* number);  // -1 + exception

@@ -250,7 +250,7 @@ static bool read_pair(PyObject* o, const char* complaint, T* first, T* second) {
 PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   ArgandTensor* t = unwrap(self);
   DlpackOptions options;
-  if (!t || !read_options(args, nargs, kwnames, options)) return nullptr;
+  if (!t || !may_lend(t) || !read_options(args, nargs, kwnames, options)) return nullptr;
   if (argand::Tensor::borrow(t).requires_grad()) {
     PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     return nullptr;

@@ -386,7 +386,7 @@ static PyObject* edge_list_function(PyObject*, PyObject* args) {
   long long edge;
   if (!PyArg_ParseTuple(args, "OL:_edge_list", &o, &edge)) return nullptr;
   ArgandTensor* t = unwrap(o);
-  return t ? edge_list(t, edge) : nullptr;
+  return t && may_lend(t) ? edge_list(t, edge) : nullptr;
 }
 
 static bool read_geometry(PyObject* size, PyObject* stride, int64_t (*dims)[ARGAND_MAX_DIMS], int32_t* ndim) {

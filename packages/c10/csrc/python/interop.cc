@@ -23,7 +23,7 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   static char nothing[16];
   view->obj = nullptr;
   ArgandTensor* t = unwrap(self);
-  if (!t) return -1;
+  if (!t || !may_lend(t)) return -1;
   const char* fault = has_history(t)                                         ? "a tensor that requires grad; use tensor.detach()"
                       : ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU ? "a tensor that is not on the CPU; use tensor.cpu()"
                       : !kFormat[t->dtype]                                   ? "a bfloat16 or float8 tensor; use tensor.float()"
@@ -84,7 +84,7 @@ static PyObject* numpy_of_device(PyObject* self, bool force) {
 
 PyObject* tensor_numpy(PyObject* self, bool force) {
   ArgandTensor* t = unwrap(self);
-  if (!t) return nullptr;
+  if (!t || !may_lend(t)) return nullptr;
   if (has_history(t) && !force && api->thread_state()->grad_mode) {
     PyErr_SetString(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     return nullptr;

@@ -119,6 +119,8 @@ bool may_read(ArgandTensor* t) {
   return static_cast<bool>(answer);
 }
 
+bool may_lend(ArgandTensor* t) { return !((t->keys | (t->base ? t->base->keys : 0)) & ARGAND_KEYBIT(ARGAND_KEY_BATCHED)) || may_read(t); }
+
 static PyObject* exchange_reader(PyObject*, PyObject* asked) {
   PyObject* before = reader ? reader : Py_NewRef(Py_None);
   reader = asked == Py_None ? nullptr : Py_NewRef(asked);

@@ -84,7 +84,7 @@ static PyObject* method_is_contiguous(PyObject* self, FASTCALL) {
     return t ? (expression) : nullptr;                        \
   }
 SIMPLE_METHOD(storage_offset, PyLong_FromLongLong(t->offset))
-SIMPLE_METHOD(data_ptr, PyLong_FromVoidPtr(t->data))
+SIMPLE_METHOD(data_ptr, may_lend(t) ? PyLong_FromVoidPtr(t->data) : nullptr)
 SIMPLE_METHOD(numel, PyLong_FromLongLong(t->numel))
 SIMPLE_METHOD(use_count, PyLong_FromLong(static_cast<long>(__atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE))))
 SIMPLE_METHOD(dim, PyLong_FromLong(t->ndim))
@@ -97,7 +97,7 @@ SIMPLE_METHOD(is_view, PyBool_FromLong(t->base != nullptr))
 SIMPLE_METHOD(get_device, PyLong_FromLong(ARGAND_DEVICE_TYPE(t->storage->device) == ARGAND_CPU ? -1 : ARGAND_DEVICE_INDEX(t->storage->device)))
 SIMPLE_METHOD(item, item(t))
 SIMPLE_METHOD(tolist, tolist(t))
-SIMPLE_METHOD(untyped_storage, storage_object(t->storage))
+SIMPLE_METHOD(untyped_storage, may_lend(t) ? storage_object(t->storage) : nullptr)
 
 static PyObject* method_complex(PyObject* self, PyObject*) {
   ArgandTensor* t = unwrap(self);

@@ -1,0 +1,24 @@
+// Tensors that stand for all entries of a dimension at once, as vmap's functions get them.
+#pragma once
+
+#include "packages/c10/csrc/abi/tensor.h"
+
+namespace argand::autograd {
+
+inline bool is_batched(const ArgandTensor* t) { return (t->keys | (t->base ? t->base->keys : 0)) & ARGAND_KEYBIT(ARGAND_KEY_BATCHED); }
+
+// One entry of `whole` along its first dimension, standing for all: it has the geometry of the first, the key BATCHED, and histories of its own. Of
+// several such dimensions the one with the highest level is the innermost. With `base`, on the same storage, it is a view of that.
+Tensor make_batched(const Tensor& whole, int64_t level, ArgandTensor* base);
+
+// What `t` is an entry of, and its level; undefined for one that lost it (an alias that knows nothing of entries) or never had it.
+Tensor whole_of(const ArgandTensor* t);
+int64_t level_of(const ArgandTensor* t);
+
+// Has `alias`, which has the memory and geometry of `t`, stand for the same entries.
+void share_entries(const ArgandTensor* t, ArgandTensor* alias);
+
+// How operators run: `classify` says once of each whether a rule runs it, else the body that it is made of; `rule` gets whole calls.
+void install_batching(bool (*classify)(const ArgandOperator* op), ArgandKernel rule);
+
+}  // namespace argand::autograd
