@@ -6,14 +6,16 @@
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops/random.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
 #include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int64_t kBlock = 1024;         // elements of a program
-constexpr int64_t kDropoutBlock = 2048;  // of native_dropout
+constexpr int64_t kBlock = 1024;                                        // elements of a program
+constexpr int64_t kDropoutBlock = 2048;                                 // of native_dropout
+constexpr int64_t kMostKeys = (int64_t{1} << 31) - (int64_t{1} << 15);  // of randperm, which are sorted
 
 // Counters for n elements of a tensor's device.
 struct Stream {
@@ -91,7 +93,7 @@ void normal_(const Tensor& self, double mean, double std, ArgandGenerator* g) {
 
 void exponential_(const Tensor& self, double lambd, ArgandGenerator* g) {
   if (!(lambd > 0)) fail(ARGAND_RUNTIME_ERROR, "exponential_: expects lambda > 0.0, but found lambda=%g", lambd);
-  fill_floating("exponential_", "exponential_fill", self, g, lambd);
+  fill_floating("exponential_", "exponential_fill", self, g, lambd, -1 / lambd);
 }
 
 void bernoulli_(const Tensor& self, double p, ArgandGenerator* g) {
@@ -126,22 +128,27 @@ void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
   });
 }
 
-// Fisher and Yates's shuffle goes one step after the other, so the CPU makes it, from this device's numbers.
+// The order of 32-bit keys, of which equal ones are shuffled: draw i is the key of number i, and its lower word the choice at place i.
 Tensor randperm(int64_t n, ArgandGenerator* g, int dtype, std::optional<ArgandDevice> device, bool) {
   if (n < 0) fail(ARGAND_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", static_cast<long long>(n));
   const int type = dtype == ARGAND_DTYPE_NONE ? static_cast<int>(ARGAND_INT64) : dtype;
   if (n > 0) check_random_bounds("randperm", type, 0, n);
-  const Tensor out = empty({n}, type, device.value_or(ARGAND_DEVICE(ARGAND_CUDA, 0xff)));
-  const Stream stream("randperm", out, g, n, 2);
-  if (stream.state)
-    fail(ARGAND_RUNTIME_ERROR, "randperm: got a call while a CUDA graph is captured, expected one outside of it: the permutation is made on the CPU");
-  ArgandGenerator numbers{};
-  numbers.refcount = 1;
-  numbers.device = ARGAND_DEVICE(ARGAND_CPU, 0);
-  numbers.seed = static_cast<uint64_t>(stream.seed);
-  numbers.offset = static_cast<uint64_t>(stream.first);
-  copy_(out, ops::randperm(n, &numbers, type, ARGAND_DEVICE(ARGAND_CPU, 0)), false);
-  return out;
+  if (n > kMostKeys)
+    fail(ARGAND_RUNTIME_ERROR, "randperm: got n=%lld, expected less than 2^31 - 2^15 on a CUDA device; make it on the cpu",
+         static_cast<long long>(n));
+  const Tensor keys = empty({n}, ARGAND_INT32, device.value_or(ARGAND_DEVICE(ARGAND_CUDA, 0xff)));
+  const Stream stream("randperm", keys, g, n, 2);
+  if (n == 0) return empty({n}, type, keys.device());
+  const DeviceGuard guard(keys);
+  fill("randperm", "integer_fill", keys, [&](Specialization s, const Tensor& out) {
+    s.flag("TO_BOOL", false);
+    launch(kernel(s.text()), grid_of(divide_up(n, kBlock)), out->data, n, stream.seed, stream.first, stream.state, -(int64_t{1} << 31),
+           int64_t{1} << 32);
+  });
+  const auto [sorted, order] = ops::sort(keys, 0);
+  static const auto* const shuffle = kernel("shuffle_equal;BLOCK=256");
+  launch(shuffle, grid_of(divide_up(n, 256)), order->data, sorted->data, n, stream.seed, stream.first, stream.state);
+  return type == ARGAND_INT64 ? order : ops::_to_copy(order, type);
 }
 
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, bool train) {

@@ -16,7 +16,7 @@ N = 1500
 FILLS = {
     "uniform_": (kernels.uniform_fill, (-1.5, 2.25), (-1.5, 3.75, 2.25)),
     "normal_": (kernels.normal_fill, (0.5, 2.0), (0.5, 2.0)),
-    "exponential_": (kernels.exponential_fill, (1.5,), (1.5,)),
+    "exponential_": (kernels.exponential_fill, (1.5,), (1.5, -1 / 1.5)),
     "bernoulli_": (kernels.bernoulli_fill, (0.3,), (0.3,)),
 }
 
@@ -71,6 +71,24 @@ def test_integers(low: int, high: int) -> None:
         TO_BOOL=False,
     )
     np.testing.assert_array_equal(out, cpu("random_", 200, "int64", low, high))
+
+
+@pytest.mark.parametrize(("length", "orders"), [(2, 2), (3, 6), (4, 24)])
+def test_equal_keys_are_shuffled_evenly(length: int, orders: int) -> None:
+    runs = 2000  # some of which lie in two programs' blocks; behind each comes a key of its own
+    keys = np.stack([np.arange(runs)] * length + [np.arange(runs)], 1) * 2
+    keys[:, length] += 1
+    order = np.arange(keys.size)
+    programs = -(-keys.size // 256)
+    run(
+        kernels.shuffle_equal, (programs,), order, keys.astype("int32"), keys.size, SEED, FIRST, 0, BLOCK=256
+    )  # fmt: skip
+    order = order.reshape(keys.shape) - np.arange(0, keys.size, length + 1)[:, None]
+    assert (order[:, length] == length).all()
+    found, counts = np.unique(order[:, :length], axis=0, return_counts=True)
+    assert (np.sort(found, 1) == np.arange(length)).all() and len(found) == orders
+    expected = runs / orders
+    assert ((counts - expected) ** 2 / expected).sum() < orders - 1 + 4 * (2 * orders) ** 0.5
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])

@@ -223,7 +223,7 @@ _SUMS = {"varying": "*i64", "tiles": "i32", "shift": "i32"}
 _ALIGNED = {"ALIGNED": [False, True]}
 _ORDER = {"DESCENDING": [False, True], **_ALIGNED}
 
-# Indices are sorted by every gradient of a large embedding, and by `unique`, often as int32.
+# Indices are sorted by every gradient of a large embedding, and by `unique`, often as int32, as are the keys of `randperm`.
 _DEFAULT = {"T": ["float32", "int64", "int32"]}
 
 KERNELS = [
@@ -289,7 +289,7 @@ KERNELS = [
         signature={"values": "*T", "indices": "*i64", "x": "*T", "n": "i32", "digits": "i32"},
         types={"T": REAL},
         constants={"DESCENDING": [False, True], "BLOCK": [4096, 2048, 1024]},
-        default={"T": ["float32", "int64"]},
+        default=_DEFAULT,
         num_warps=8,
         max_registers=128,
         wheel=lambda v: v["BLOCK"] == 4096 or not v["DESCENDING"],

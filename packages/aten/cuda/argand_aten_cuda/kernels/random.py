@@ -10,6 +10,7 @@ from argand_aten_cuda.random import (
     block_counters,
     block_draws,
     block_words,
+    draw_at,
     interleave4,
     log_unit,
     normal_pair,
@@ -80,16 +81,24 @@ def normal_fill(out, n, seed, first, state, mean, std, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def exponential_fill(out, n, seed, first, state, rate, BLOCK: tl.constexpr):
-    """-log(u) / rate, u in (0, 1)."""
+def _exponential(word, scale):
+    return scale * log_unit(tl.minimum(open_uniform(word), 1 - 2.0**-24))
+
+
+@triton.jit
+def exponential_fill(out, n, seed, first, state, rate, scale, BLOCK: tl.constexpr):
+    """-log(u) / rate, u in (0, 1); scale is -1 / rate."""
     start = _first_element(BLOCK)
     seed, first = stream(seed, first, state)
     if out.dtype.element_ty == tl.float64:
         u64 = open_uniform64(block_draws(seed, first, start, BLOCK))
         value = tl.maximum(-tl.log(u64), 2.0**-53) / rate
     else:
-        u = open_uniform(block_words(seed, first, start, BLOCK))
-        value = tl.cast(-1.0 / rate, tl.float32) * log_unit(tl.minimum(u, 1 - 2.0**-24))
+        scale = tl.cast(scale, tl.float32)
+        a, b, c, d = philox(seed, block_counters(first, start, BLOCK // 4, 4))
+        value = interleave4(  # of what is done: words are exchanged through shared memory
+            _exponential(a, scale), _exponential(b, scale), _exponential(c, scale), _exponential(d, scale)
+        )  # fmt: skip
     _store(out, value, start, n, BLOCK, False)
 
 
@@ -122,6 +131,30 @@ def integer_fill(
     seed, first = stream(seed, first, state)
     value = base + below(block_draws(seed, first, start, BLOCK), span.to(tl.uint64)).to(tl.int64)
     _store(out, value, start, n, BLOCK, TO_BOOL)
+
+
+@triton.jit
+def shuffle_equal(order, keys, n, seed, first, state, BLOCK: tl.constexpr):
+    """Shuffles `order` within each run of equal keys (sorted ones), from its front on as R. Fisher and F. Yates do, 1938: place i changes with one by its draw's lower word."""
+    seed, first = stream(seed, first, state)
+    at = _first_element(BLOCK) + tl.arange(0, BLOCK)
+    key = tl.load(keys + at, mask=at < n, other=0)
+    before = tl.load(keys + at - 1, mask=(at > 0) & (at < n), other=0)
+    after = tl.load(keys + at + 1, mask=at + 1 < n, other=0)
+    going = ((at == 0) | (before != key)) & (at + 1 < n) & (after == key)
+    done = tl.full([], 1, tl.int64)  # elements of each run, whose first one's lane shuffles it
+    while tl.max(going.to(tl.int32), 0) != 0:
+        word = draw_at(seed, first, at + done) & 0xFFFFFFFF
+        other = at + ((word * (done + 1).to(tl.uint64)) >> 32).to(tl.int64)
+        a = tl.load(order + at + done, mask=going, other=0)
+        b = tl.load(order + other, mask=going, other=0)
+        tl.debug_barrier()
+        tl.store(order + at + done, b, mask=going)
+        tl.store(order + other, a, mask=going)
+        tl.debug_barrier()
+        done += 1
+        more = going & (at + done < n)
+        going = more & (tl.load(keys + at + done, mask=more, other=0) == key)
 
 
 @triton.jit
@@ -163,7 +196,7 @@ def _fill(function: object, parameters: tuple[str, ...]) -> Kernel:
 KERNELS = [
     _fill(uniform_fill, ("base", "span", "to")),
     _fill(normal_fill, ("mean", "std")),
-    _fill(exponential_fill, ("rate",)),
+    _fill(exponential_fill, ("rate", "scale")),
     Kernel(
         bernoulli_fill,
         signature={"out": "*T", **_DRAWS, "p": "fp64"},
@@ -184,8 +217,14 @@ KERNELS = [
         signature={"out": "*T", **_DRAWS, "base": "i64", "span": "i64"},
         types={"T": REAL},
         constants={"BLOCK": [1024], "TO_BOOL": [False]},
-        default={"T": ["int64"]},
+        default={"T": ["int64", "int32"]},
         divisible=("out",),
+    ),
+    Kernel(
+        shuffle_equal,
+        signature={"order": "*i64", "keys": "*i32", **_DRAWS},
+        constants={"BLOCK": [256]},
+        num_warps=2,
     ),
     Kernel(
         dropout_forward,

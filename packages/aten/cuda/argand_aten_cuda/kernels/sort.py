@@ -351,7 +351,7 @@ KERNELS = [
         signature=_PACK,
         types={"T": [*_NARROW, *_WIDE], "I": _OFFSETS},
         constants={"PART": [0, 1, 2], "DESCENDING": [False, True], "BLOCK": [1024]},
-        default={"T": ["float32", "bfloat16", "int64"]},
+        default={"T": ["float32", "bfloat16", "int64", "int32"]},
         wheel=_packs,
     ),
     Kernel(
