@@ -191,8 +191,10 @@ def argand_sign(x):
 def argand_minimum(x, y):
     if x.dtype == tl.int1:
         return x & y
-    elif x.dtype.is_floating():
+    elif x.dtype == tl.float64:  # which has no such instruction
         return tl.where((x <= y) | (x != x), x, y)
+    elif x.dtype.is_floating():
+        return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
     else:
         return tl.where(x < y, x, y)
 
@@ -201,8 +203,10 @@ def argand_minimum(x, y):
 def argand_maximum(x, y):
     if x.dtype == tl.int1:
         return x | y
-    elif x.dtype.is_floating():
+    elif x.dtype == tl.float64:  # which has no such instruction
         return tl.where((x >= y) | (x != x), x, y)
+    elif x.dtype.is_floating():
+        return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
     else:
         return tl.where(x > y, x, y)
 

@@ -20,7 +20,8 @@
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int64_t kPrograms = 1056;  // about eight for each multiprocessor: fewer rows are cut into pieces
+constexpr int64_t kPrograms = 1056;                // about eight for each multiprocessor: fewer rows are cut into pieces
+constexpr int64_t kTile = 2048, kLongTile = 4096;  // elements that a program takes at a time, of short and of long rows
 constexpr int64_t kLongestPiece = 1 << 30;
 constexpr int64_t kSmallestPiece = 16384;  // elements
 
@@ -68,7 +69,7 @@ struct Rows {
     n_inner = n_kept == 2 ? kept[1] : n_kept == 1 ? kept[0] : 1;
     inner = n_kept == 2 ? kept_strides[1] : kept_strides[0];
     outer = n_kept == 2 ? kept_strides[0] : 0;
-    unit = stride == 1 ? 1 : n_kept == 1 && inner == 1 ? 2 : 0;
+    unit = stride == 1 ? (n_kept == 2 ? 3 : 1) : n_kept == 1 && inner == 1 ? 2 : 0;
     choose_tile();
   }
 
@@ -88,7 +89,11 @@ struct Rows {
 
   void choose_tile() {
     tile_rows = tile_n = 64;
-    if (unit == 1 && n > 64) tile_rows = n > 512 ? 1 : 8, tile_n = n > 512 ? 4096 : 512;
+    if (unit % 2) {
+      if (n <= 16) tile_n = 16;
+      while (tile_n < std::min(n, kLongTile)) tile_n *= 2;
+      tile_rows = std::max<int64_t>(kTile / tile_n, 1);
+    }
     const int64_t programs = divide_up(rows, tile_rows), wanted = divide_up(kPrograms, std::max<int64_t>(programs, 1));
     pieces = std::max(std::clamp<int64_t>(n * tile_rows / kSmallestPiece, 1, wanted), divide_up(n, kLongestPiece));
     piece = std::max<int64_t>(divide_up(divide_up(n, pieces), tile_n) * tile_n, 1);
@@ -102,7 +107,8 @@ struct Rows {
         .constant("BR", tile_rows)
         .constant("BN", tile_n)
         .constant("UNIT", unit)
-        .flag("ALIGNED", unit == 1 && (reinterpret_cast<uintptr_t>(data) | n | outer | inner) % 16 == 0);
+        .flag("ALIGNED", unit % 2 && (reinterpret_cast<uintptr_t>(data) | n | outer | inner) % 16 == 0)
+        .flag("WHOLE", unit % 2 && tile_n < kLongTile);
     return s;
   }
   Tensor parts(int dtype) const { return pieces == 1 ? empty({0}, dtype, owner.device()) : empty({2, pieces, rows}, dtype, owner.device()); }

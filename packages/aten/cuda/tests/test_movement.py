@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import emulated
+import numpy as np
 import pytest
 
 if emulated.missing:
@@ -232,12 +233,38 @@ def test_sampling() -> None:
     for samples, replacement in ((20, True), (4, False), (1, False)):
         found = aten.multinomial(weights.to("cuda"), samples, replacement, generator=here)
         same(found, aten.multinomial(weights, samples, replacement, generator=there))
-    same(aten.randperm(30, device="cuda", generator=here), aten.randperm(30, generator=there))
     p = weights / 100
     same(aten.bernoulli(p.to("cuda"), generator=here), aten.bernoulli(p, generator=there))
     for bad, message in (([1.0, -1.0], "element < 0"), ([0.0, 0.0], "sum of probabilities")):
         with pytest.raises(RuntimeError, match=message):
             aten.multinomial(aten.tensor(bad, device="cuda"), 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 30, 300, 1500, 5000])
+def test_permutations(n: int) -> None:
+    here, there = pair()
+    first = aten.randperm(n, device="cuda", generator=here)
+    second = aten.randperm(n, device="cuda", generator=here, dtype=c10.int32)
+    emulated.check()
+    assert first.device.type == "cuda"
+    assert (first.dtype, second.dtype) == (c10.int64, c10.int32)
+    for found in (first, second):
+        assert sorted(found.tolist()) == list(range(n))
+    assert n < 2 or first.tolist() != second.tolist()
+    c10.manual_seed(5)
+    again = aten.randperm(n, device="cuda")
+    c10.manual_seed(5)
+    assert again.tolist() == aten.randperm(n, device="cuda").tolist()
+    for _ in range(2):
+        aten.randperm(n, generator=there)
+    assert here.get_state().tolist() == there.get_state().tolist()
+
+
+def test_permutations_of_impossible_lengths_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="n must be non-negative"):
+        aten.randperm(-1, device="cuda")
+    with pytest.raises(RuntimeError, match="make it on the cpu"):
+        aten.randperm(2**31, device="cuda")
 
 
 def test_dropout() -> None:
@@ -293,6 +320,20 @@ def test_extremes(dtype: Any) -> None:
                 refused()
     with pytest.raises(IndexError, match="non-zero size"):
         g[:, :0].max(1)
+
+
+@pytest.mark.parametrize("n", [10, 17, 100, 128, 700, 1500, 3000, 5000])
+def test_statistics_of_rows_of_every_length(n: int) -> None:
+    x = sample((3, 2, n + 2), c10.float32)
+    for rows, on_device in ((x, x.to("cuda")), (x.transpose(0, 1)[..., :n], x.to("cuda").transpose(0, 1)[..., :n])):  # fmt: skip
+        for f in (aten.max, aten.min, aten.argmax):
+            for found, expected in zip(f(on_device, -1), f(rows, -1), strict=True):
+                same(found, expected)
+        low, high = aten.aminmax(on_device, dim=-1)
+        same(low, rows.amin(-1))
+        same(high, rows.amax(-1))
+        found, expected = aten.var(on_device, -1), aten.var(rows, -1)
+        np.testing.assert_allclose(found.cpu().numpy(), expected.numpy(), rtol=1e-5)
 
 
 def test_devices_are_told_apart() -> None:

@@ -11,9 +11,11 @@ from argand_aten_cuda.kernels import statistics as kernels
 RNG = np.random.default_rng(0)
 # x of (20, 300) as rows: n_inner, outer, inner, stride, UNIT, (BR, BN), pieces; the last two along the first dimension
 ALONG_ROWS = [
-    (1, 300, 0, 1, 1, (4, 128), 1),
-    (1, 300, 0, 1, 1, (1, 64), 3),
+    (20, 0, 300, 1, 1, (4, 128), 1),
+    (20, 0, 300, 1, 1, (1, 64), 3),
     (4, 1200, 300, 1, 0, (8, 64), 2),
+    (4, 1200, 300, 1, 3, (8, 64), 2),
+    (20, 0, 300, 1, 1, (4, 512), 1),
 ]
 ALONG_COLUMNS = [(300, 0, 1, 300, 2, (64, 16), 1), (300, 0, 1, 300, 2, (64, 8), 2)]
 
@@ -31,7 +33,7 @@ def variance(x: np.ndarray, rows: int, n: int, how: tuple, correction: int = 1) 
     grid = (-(-rows // br), pieces)
     run(
         kernels.moments, grid, x, out, parts, rows, n, n_inner, outer, inner, stride, float(n - correction), piece, pieces,
-        BR=br, BN=bn, UNIT=unit, ALIGNED=False, STEPS=2,
+        BR=br, BN=bn, UNIT=unit, ALIGNED=False, WHOLE=n <= bn, STEPS=2,
     )  # fmt: skip
     if pieces > 1:
         run(
@@ -65,16 +67,16 @@ def test_variance_of_columns(how: tuple) -> None:
 
 
 def test_variance_of_special_rows() -> None:
-    how = (1, 5, 0, 1, 1, (4, 16), 1)
+    how = (3, 0, 5, 1, 1, (4, 16), 1)
     x = np.array([[np.inf] * 5, [np.nan] + [1.0] * 4, [7.0] * 5], "float32")
     np.testing.assert_array_equal(variance(x, 3, 5, how), [np.nan, np.nan, 0])
     one = np.ones((2, 1), "float32")
     np.testing.assert_array_equal(
-        variance(one, 2, 1, (1, 1, 0, 1, 1, (4, 16), 1)), [np.nan, np.nan]
+        variance(one, 2, 1, (2, 0, 1, 1, 1, (4, 16), 1)), [np.nan, np.nan]
     )  # 0 / 0
     np.testing.assert_array_equal(variance(x[2:], 1, 5, how, 7), [np.nan])
     np.testing.assert_array_equal(
-        variance(np.array([[1, 2.0]]), 1, 2, (1, 2, 0, 1, 1, (4, 16), 1), 2), [np.inf]
+        variance(np.array([[1, 2.0]]), 1, 2, (1, 0, 2, 1, 1, (4, 16), 1), 2), [np.inf]
     )
 
 
@@ -90,7 +92,7 @@ def extremes(
     )
     run(
         kernels.extreme, (-(-rows // br), pieces), x, found, at, parts, rows, n, n_inner, outer, inner, stride, piece, pieces,
-        BR=br, BN=bn, UNIT=unit, ALIGNED=False, SMALLEST=smallest, VALUES=True,
+        BR=br, BN=bn, UNIT=unit, ALIGNED=False, WHOLE=n <= bn, SMALLEST=smallest, VALUES=True,
     )  # fmt: skip
     if pieces > 1:
         run(

@@ -14,8 +14,13 @@ from argand_aten_cuda.kernel import FLOATING, REAL, Kernel, Variant
 
 
 @triton.jit
-def _row_offsets(row, n_inner, outer_stride, inner_stride):
-    return (row // n_inner) * outer_stride + (row % n_inner) * inner_stride
+def _row_offsets(row, n_inner, outer_stride, inner_stride, UNIT: tl.constexpr):
+    if UNIT == 2:
+        return row
+    elif UNIT == 1:  # without divisions of 64 bits, which take longer than a short row's elements
+        return row * inner_stride
+    else:
+        return (row // n_inner) * outer_stride + (row % n_inner) * inner_stride
 
 
 # ---- variance ------------------------------------------------------------------------------------------------------------
@@ -59,22 +64,19 @@ def _store_variance(out, row, m2, n, divisor, stored):
 @triton.jit
 def moments(
     x, out, parts, rows, n, n_inner, outer_stride, inner_stride, stride, divisor, piece, pieces,
-    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, STEPS: tl.constexpr,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, WHOLE: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     """The variance of each row to `out`, or with several pieces its (mean, m2) to parts[2, pieces, rows].
 
-    UNIT: 1 stride is 1, 2 inner_stride is 1 and n_inner the number of rows. ALIGNED: x, n and the strides of rows are multiples of 16, so that
-    loads are whole vectors. STEPS tiles are summed before their sums are joined.
+    UNIT: 1 and 3 stride is 1, 2 inner_stride is 1; of 1 and 2 n_inner is the number of rows. ALIGNED: x, n and the strides of rows are multiples of 16, so that
+    loads are whole vectors. WHOLE: n is BN at most. STEPS tiles are summed before their sums are joined.
     """
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     begin = tl.program_id(1).to(tl.int64) * piece
     end = tl.minimum(begin + piece, n)
-    if UNIT == 1:
+    if UNIT % 2:
         stride = 1
-    if UNIT == 2:
-        at = row
-    else:
-        at = _row_offsets(row, n_inner, outer_stride, inner_stride)
+    at = _row_offsets(row, n_inner, outer_stride, inner_stride, UNIT)
     count = tl.zeros([BR], tl.float64)
     lane = tl.arange(0, BN).to(tl.int64)
     here = (row < rows)[:, None]
@@ -84,6 +86,11 @@ def moments(
     center = (tl.sum(value, axis=1) / tl.minimum(end - begin, BN).to(tl.float64)).to(value.dtype)
     d = tl.where(inside, value - center[:, None], 0.0)
     q = d * d
+    if WHOLE:
+        apart = tl.sum(d, axis=1).to(tl.float64)
+        squares = tl.sum(q, axis=1).to(tl.float64)
+        _store_variance(out, row, squares - apart * apart / n, n, divisor, row < rows)
+        return
     mean = tl.zeros([BR], tl.float64)
     m2 = tl.zeros([BR], tl.float64)
     first = begin + BN
@@ -170,7 +177,7 @@ def _store_extreme(x, values, indices, row, address, best_at, stored, VALUES: tl
 def _keys(x, at, begin, place, here, length, stride, SMALLEST: tl.constexpr, UNIT: tl.constexpr):
     """The keys of each row's elements at places of a piece, and which there are."""
     inside = here[:, None] & (place < length)[None, :]
-    if UNIT == 1:
+    if UNIT % 2:
         offset = place[None, :]
     else:
         offset = (place.to(tl.int64) * stride)[None, :]
@@ -181,20 +188,17 @@ def _keys(x, at, begin, place, here, length, stride, SMALLEST: tl.constexpr, UNI
 @triton.jit
 def extreme(
     x, values, indices, parts, rows, n, n_inner, outer_stride, inner_stride, stride, piece, pieces,
-    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, SMALLEST: tl.constexpr, VALUES: tl.constexpr,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, WHOLE: tl.constexpr, SMALLEST: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
-    """The first most extreme element of each row, or with several pieces their (key, index) to parts[2, pieces, rows]; UNIT and ALIGNED as above. A piece has at most 2**30 elements."""
+    """The first most extreme element of each row, or with several pieces their (key, index) to parts[2, pieces, rows]; UNIT, ALIGNED and WHOLE as above. A piece has at most 2**30 elements."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     begin = tl.program_id(1).to(tl.int64) * piece
     length = tl.minimum(piece, n - begin).to(tl.int32)
     if ALIGNED:
         length = tl.multiple_of(length, 16)
-    if UNIT == 1:
+    if UNIT % 2:
         stride = 1
-    if UNIT == 2:
-        at = row
-    else:
-        at = _row_offsets(row, n_inner, outer_stride, inner_stride)
+    at = _row_offsets(row, n_inner, outer_stride, inner_stride, UNIT)
     lane = tl.arange(0, BN)
     here = row < rows
     # Each lane keeps its own best; the greatest key of its lane, in the first tile that has it.
@@ -202,11 +206,12 @@ def extreme(
     LOWEST: tl.constexpr = -(1 << (key.dtype.primitive_bitwidth - 1))
     key = tl.where(inside, key, LOWEST)
     first = tl.zeros([BR, BN], tl.int32)  # of the tile
-    for k in range(BN, length, BN):
-        new, inside = _keys(x, at, begin, k + lane, here, length, stride, SMALLEST, UNIT)
-        better = inside & (new > key)
-        key = tl.where(better, new, key)
-        first = tl.where(better, k, first)
+    if not WHOLE:
+        for k in range(BN, length, BN):
+            new, inside = _keys(x, at, begin, k + lane, here, length, stride, SMALLEST, UNIT)
+            better = inside & (new > key)
+            key = tl.where(better, new, key)
+            first = tl.where(better, k, first)
     best = tl.max(key, axis=1)
     place = first + lane[None, :]
     place = tl.where((key == best[:, None]) & (place < length), place, 0x7FFFFFFF)
@@ -242,7 +247,7 @@ def join_extremes(
         index = tl.where(better, new_index, index)
     best = tl.max(key, axis=1)
     best_at = tl.min(tl.where(key == best[:, None], index, FARTHEST), axis=1)
-    address = _row_offsets(row, n_inner, outer_stride, inner_stride) + best_at * stride
+    address = _row_offsets(row, n_inner, outer_stride, inner_stride, 0) + best_at * stride
     _store_extreme(x, values, indices, row, address, best_at, row < rows, VALUES)
 
 
@@ -269,18 +274,15 @@ def _numbers(x, at, inside):
 @triton.jit
 def least_and_greatest(
     x, least, greatest, parts, rows, n, n_inner, outer_stride, inner_stride, stride, piece, pieces,
-    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """The least and the greatest element of each row, NaN if there is one, or with several pieces those of each to parts[2, pieces, rows]; UNIT and ALIGNED as above."""
+    """The least and the greatest element of each row, NaN if there is one, or with several pieces those of each to parts[2, pieces, rows]; UNIT, ALIGNED and WHOLE as above."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     begin = tl.program_id(1).to(tl.int64) * piece
     end = tl.minimum(begin + piece, n)
-    if UNIT == 1:
+    if UNIT % 2:
         stride = 1
-    if UNIT == 2:
-        at = row
-    else:
-        at = _row_offsets(row, n_inner, outer_stride, inner_stride)
+    at = _row_offsets(row, n_inner, outer_stride, inner_stride, UNIT)
     lane = tl.arange(0, BN).to(tl.int64)
     here = (row < rows)[:, None]
     first = _numbers(x, at + begin * stride, row < rows)[:, None]
@@ -325,13 +327,15 @@ def join_least_and_greatest(
 
 
 _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
-# (rows, elements) of a program's tile, for UNIT 1 the elements and for 2 and 0 the rows along memory
-_TILES = {1: ((1, 4096), (8, 512), (64, 64)), 2: ((64, 64),), 0: ((64, 64),)}
+# (rows, elements) of a program's tile, for UNIT 1 and 3 the elements and for 2 and 0 the rows along memory
+_ALONG = [(max(2048 // n, 1), n) for n in (16, 64, 128, 256, 512, 1024, 2048, 4096)]
+_TILES = {0: [(64, 64)], 1: _ALONG, 2: [(64, 64)], 3: _ALONG}
 _TILE_CONSTANTS: dict[str, Sequence[Any]] = {
-    "BR": [1, 8, 64],
-    "BN": [64, 512, 4096],
-    "UNIT": [0, 1, 2],
+    "BR": [1, 2, 4, 8, 16, 32, 64, 128],
+    "BN": [n for _, n in _ALONG],
+    "UNIT": [0, 1, 2, 3],
     "ALIGNED": [False, True],
+    "WHOLE": [False, True],
 }
 
 
@@ -347,7 +351,8 @@ def _aligned(v: Variant) -> tuple[str, ...]:
 
 
 def _is_tile(v: Variant) -> bool:
-    return (v["BR"], v["BN"]) in _TILES[v["UNIT"]]
+    whole = v["UNIT"] % 2 == 1 and v["BN"] < 4096
+    return (v["BR"], v["BN"]) in _TILES[v["UNIT"]] and v["WHOLE"] == whole
 
 
 KERNELS = [
