@@ -7,7 +7,7 @@
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int kBlock = 256;
+constexpr int kBlock = 256, kWideBlock = 1024;  // the latter of long rows' bags, which each program has to search for
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, int6
 }
 
 Tensor bag_sums(const Tensor& weight, const Tensor& indices, const Tensor& bag_of, int64_t bags, bool) {
-  static Slot slots[kFloats];
+  static Slot slots[kFloats][2][2];
   const char* op = "embedding_bag";
   if (weight.dim() != 2) fail(ARGAND_SHAPE_ERROR, "%s: 'weight' must be 2-D, got %s", op, to_string(weight.sizes()).c_str());
   if (bag_of.numel() != indices.numel())
@@ -44,9 +44,10 @@ Tensor bag_sums(const Tensor& weight, const Tensor& indices, const Tensor& bag_o
   const int64_t n = weight.size(1);
   const Tensor out = empty_on(weight, {bags, n}, sum_dtype(weight.dtype()));
   if (out.numel() == 0) return out;
-  const Kernel* k =
-      slots[float_index(op, weight.dtype())].get("bag_sums;T=%s;A=%s;ROWS=8;BLOCK=%d", kDTypeName[weight.dtype()], kDTypeName[out.dtype()], kBlock);
-  launch(k, grid(op, bags, cdiv(n, kBlock)), address(out), address(table), address(index), address(bag), error_record(weight), operator_name(op),
+  const int block = n > kBlock ? kWideBlock : kBlock;
+  const Kernel* k = slots[float_index(op, weight.dtype())][block == kWideBlock][n % 16 == 0].get(
+      "bag_sums;T=%s;A=%s;ROWS=8;BLOCK=%d;ALIGN=%d", kDTypeName[weight.dtype()], kDTypeName[out.dtype()], block, alignment(n));
+  launch(k, grid(op, bags, cdiv(n, block)), address(out), address(table), address(index), address(bag), error_record(weight), operator_name(op),
          size32(op, index.numel()), size32(op, n), size32(op, weight.size(0)));
   return out;
 }

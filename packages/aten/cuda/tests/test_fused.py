@@ -192,10 +192,11 @@ def test_embedding_backward(dtype: str, by_count: bool) -> None:
     agree(lambda g, i: aten.embedding_backward(g, i, 8, -1, by_count), grad[:0], index[:0])
 
 
+@pytest.mark.parametrize("width", [48, 50, 300, 320])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_embedding_bag(dtype: str) -> None:
+def test_embedding_bag(dtype: str, width: int) -> None:
     """Bags of no rows, of one, and of more than a program takes at a time."""
-    weight, index = tensor(7, 300, dtype=dtype), indices(21, limit=7)
+    weight, index = tensor(7, width, dtype=dtype), indices(21, limit=7)
     begins = aten.tensor([0, 0, 1, 1, 10, 21])
     for mode in (0, 1):
         agree(lambda w, i, o, m=mode: aten.embedding_bag(w, i, o, mode=m)[0], weight, index, begins)

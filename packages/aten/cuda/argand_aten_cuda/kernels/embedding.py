@@ -45,9 +45,10 @@ def embedding_backward_runs(
 
 @triton.jit
 def bag_sums(
-    out, weight, index, bag_of, error, op, count, n, rows, ROWS: tl.constexpr, BLOCK: tl.constexpr
-):
-    """out[b] = the sum of weight[index[j]] over the run of bag_of[j] == b, ROWS at a time: always the same bits. bag_of does not decrease; grid: (bags, tiles of n)."""
+    out, weight, index, bag_of, error, op, count, n, rows,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    """out[b] = the sum of weight[index[j]] over the run of bag_of[j] == b, ROWS at a time: always the same bits. bag_of does not decrease; n is a multiple of ALIGN; grid: (bags, tiles of n)."""
     bag = tl.program_id(0)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     first = count - count
@@ -86,6 +87,7 @@ KERNELS = [
     ),
     Kernel(
         bag_sums, {"out": "*A", "weight": "*T", "index": "*i64", "bag_of": "*i64", **_REPORT, "count": "i32", "n": "i32", "rows": "i32"}, {**_T, "A": ["float32", "float64"]},
-        {"ROWS": [8], "BLOCK": [256]}, {"A": ["float32"]}, divisible=("out", "weight"),
+        {"ROWS": [8], "BLOCK": [256, 1024], "ALIGN": [1, 16]}, {"A": ["float32"]},
+        num_warps=lambda v: 8 if v["BLOCK"] == 1024 else 4, divisible=lambda v: ("out", "weight", "n") if v["ALIGN"] == 16 else ("out", "weight"),
     ),
 ]  # fmt: skip
