@@ -29,16 +29,29 @@ int tile_of(const char* op, int64_t n) {
 // Whether a program holds one of these matrices, or of their right sides.
 bool is_small(const Tensor& t, int64_t side) { return block_index(kTiles, side) >= 0 && !is_complex(t.dtype()); }
 
-// (count, rows, columns).
+}  // namespace
+
 Tensor flat(const Tensor& t) {
   const int64_t sizes[] = {count_of(t), t.size(-2), t.size(-1)};
   return ops::reshape(t, IntList(sizes, 3));
 }
 
-// A view of matrices that lie column by column.
 Tensor flat_columns(const Tensor& t) {
   return view_of(t, {count_of(t), t.size(-2), t.size(-1)}, {t.size(-2) * t.size(-1), 1, t.size(-2)}, t->offset);
 }
+
+void solve_tile(const char* op, const Tensor& t, const Tensor& b, const Tensor& x, bool upper, bool unit) {
+  static Slot slots[2][2][2][std::size(kTiles)];
+  const int64_t n = x.size(1), columns = x.size(2);
+  const int tile = tile_of(op, n);
+  const Kernel* k =
+      slots[x.dtype() == ARGAND_FLOAT64][upper][unit][tile].get("triangular_solve;T=%s;UPPER=%s;UNIT=%s;N=%d;C=%d", kDTypeName[x.dtype()],
+                                                                upper ? "True" : "False", unit ? "True" : "False", kTiles[tile], kColumns);
+  launch(k, grid(op, x.size(0), cdiv(columns, kColumns)), address(x), address(t), address(b), static_cast<int32_t>(n), columns, t.stride(0),
+         t.stride(1), t.stride(2), b.stride(0), b.stride(1), b.stride(2), x.stride(0), x.stride(1), x.stride(2));
+}
+
+namespace {
 
 Factors factorize_small(const char* op, const Tensor& self) {
   static Slot slots[2][std::size(kTiles)];
@@ -75,18 +88,6 @@ void solve_factored(const char* op, const Tensor& lu, const Tensor& pivots, cons
   if (x.numel())
     launch(k, grid(op, count, cdiv(columns, kColumns)), address(x), address(lu), address(pivots), address(b), static_cast<int32_t>(n), columns,
            b.stride(0), b.stride(1), b.stride(2), x.stride(0), x.stride(1), x.stride(2));
-}
-
-// x = T^-1 b with triangular T of at most a tile; x and b may be one.
-void solve_tile(const char* op, const Tensor& t, const Tensor& b, const Tensor& x, bool upper, bool unit) {
-  static Slot slots[2][2][2][std::size(kTiles)];
-  const int64_t n = x.size(1), columns = x.size(2);
-  const int tile = tile_of(op, n);
-  const Kernel* k =
-      slots[x.dtype() == ARGAND_FLOAT64][upper][unit][tile].get("triangular_solve;T=%s;UPPER=%s;UNIT=%s;N=%d;C=%d", kDTypeName[x.dtype()],
-                                                                upper ? "True" : "False", unit ? "True" : "False", kTiles[tile], kColumns);
-  launch(k, grid(op, x.size(0), cdiv(columns, kColumns)), address(x), address(t), address(b), static_cast<int32_t>(n), columns, t.stride(0),
-         t.stride(1), t.stride(2), b.stride(0), b.stride(1), b.stride(2), x.stride(0), x.stride(1), x.stride(2));
 }
 
 void check_right_sides(const char* op, const Tensor& a, const Tensor& b, int64_t columns) {

@@ -37,6 +37,28 @@ struct Factors {
   Tensor lu, pivots, info;
 };
 
+// (count, rows, columns).
+Tensor flat(const Tensor& t);
+
+// A view of matrices that lie column by column.
+Tensor flat_columns(const Tensor& t);
+
+// x = T^-1 b with triangular T of at most 64 rows, all of (count, rows, columns); x and b may be one.
+void solve_tile(const char* op, const Tensor& t, const Tensor& b, const Tensor& x, bool upper, bool unit);
+
+// Several real matrices of some hundred rows at once (blocked_lu.cc): panels of columns by programs, what is to their right by products.
+namespace blocked {
+
+constexpr int64_t kMostColumns = int64_t{1} << 19;  // of right sides
+
+bool takes(const Tensor& matrices);
+
+Factors lu_factor(const char* op, const Tensor& self);
+// x, (count, n, columns) column by column, becomes the solutions with A, or A^T.
+void lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Tensor& x, bool transposed);
+
+}  // namespace blocked
+
 // By cuSOLVER and cuBLAS, a call a matrix, or for LU factors of several up to 512 one for all.
 namespace large {
 

@@ -128,6 +128,42 @@ def test_several_matrices_are_factored_by_one_call(dtype: Any) -> None:
     assert ops.linalg_lu_factor_ex(a.to("cuda"))[2].to("cpu").tolist() == [[0, 0], [3, 0], [0, 0]]
 
 
+@pytest.mark.parametrize(("n", "dtype"), [(260, c10.float32), (273, c10.float64)])
+def test_several_larger_matrices_are_factored_by_panels(n: int, dtype: Any) -> None:
+    a = numbers(3, n, n, dtype=dtype)
+    a[1, :, 20] = 0.0  # singular: a column of zeros, whatever came before
+    emulated.launches.clear()
+    (lu, found), (pivots, expected), (info, _) = computed(lambda a: ops.linalg_lu_factor_ex(a), a)
+    assert [name for name in emulated.launches if name.startswith("lu_panel")]
+    np.testing.assert_array_equal(pivots[::2], expected[::2])
+    tolerance = tolerance_of(dtype)
+    np.testing.assert_allclose(lu[::2], found[::2], rtol=tolerance, atol=tolerance * 30)
+    assert info.tolist() == [0, 21, 0]
+    for order, part, matrix in zip(pivots, lu, a.numpy(), strict=True):
+        rows = np.arange(n)
+        for k, p in enumerate(order):
+            rows[[k, p - 1]] = rows[[p - 1, k]]
+        product = (np.tril(part, -1) + np.eye(n)) @ np.triu(part)
+        np.testing.assert_allclose(product, matrix[rows], atol=tolerance)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_several_larger_systems_are_solved_by_blocks(left: bool) -> None:
+    n = 260
+    a = numbers(3, n, n)
+    lu, pivots, _ = ops.linalg_lu_factor_ex(a)
+    for adjoint in (True, False):
+        b = numbers(3, n, 5)
+        emulated.launches.clear()
+        same(
+            lambda *t, how=adjoint: ops.linalg_lu_solve(*t, left=left, adjoint=how),
+            lu,
+            pivots,
+            b if left else b.mT,
+        )
+        assert [name for name in emulated.launches if name.startswith("row_order")]
+
+
 def test_threads_that_end_give_their_handles_back() -> None:
     made = ctypes.CDLL(os.environ["ARGAND_CUBLAS_LIBRARY"]).fakeCublasHandles
     t = (numbers(66, 66) + 9 * aten.eye(66, dtype=c10.float64)).to("cuda")

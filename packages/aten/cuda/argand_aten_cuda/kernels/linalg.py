@@ -59,6 +59,75 @@ def lu_factor(out, pivots, info, x, each, row, column, rows, columns, N: tl.cons
 
 
 @triton.jit
+def lu_panel(a, pivots, source, target, info, n, first, width, R: tl.constexpr, C: tl.constexpr):
+    """L and U of columns `first` to first + width (C at most), from row `first` on, of matrices of n rows that lie column by column.
+
+    Pivots and info (0 before) are LAPACK's. Other columns have their rows exchanged by `exchange_rows`: counted from `first`, row `source[s]` comes
+    to row s, of the first C, and what was there goes to row `target[s]`.
+    """
+    matrix = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, R)[:, None]
+    j = tl.arange(0, C)[None, :]
+    rows = n - first
+    inside = (i < rows) & (j < width)
+    a += (matrix * n + first + j) * n + first
+    x = tl.load(a + i, mask=inside, other=0.0)
+    place = i  # rows stay in their registers, and only their places are exchanged
+    singular = tl.zeros([1, 1], tl.int32)
+    for k in range(0, width):
+        below = _column_of(x, j, k)
+        size = tl.where(below == below, tl.abs(below), float("inf"))
+        size = tl.where((place >= k) & (i < rows), size, -1.0)
+        p = tl.min(tl.where(size == tl.max(size), place, R))
+        tl.store(pivots + matrix * n + first + k, first + p + 1)
+        upper = _row_of(x, place, p)
+        place = tl.where(place == p, k, tl.where(place == k, p, place))
+        pivot = _column_of(upper, j, k)
+        singular = tl.where((singular == 0) & (pivot == 0), first + k + 1, singular)
+        factor = tl.where(pivot == 0, below, argand_div(below, pivot))
+        later = tl.where(j > k, x - factor * upper, tl.where(j == k, factor, x))
+        x = tl.where(place > k, later, x)
+    tl.debug_barrier()
+    tl.store(a + place, x, mask=inside)
+    tl.store(source + matrix * C + place, i, mask=place < C)
+    tl.store(target + matrix * C + i, place, mask=i < C)
+    to_info = info + matrix + tl.zeros([1, 1], tl.int32)
+    before = tl.load(to_info)
+    tl.store(to_info, tl.where(before == 0, singular, before))
+
+
+@triton.jit
+def exchange_rows(a, source, target, n, first, width, K: tl.constexpr, C: tl.constexpr):
+    """Exchanges rows as `lu_panel` says in all columns but its own, C a program."""
+    matrix = tl.program_id(0).to(tl.int64)
+    s = tl.arange(0, K)[:, None]
+    column = tl.program_id(1) * C + tl.arange(0, C)[None, :]
+    column += tl.where(column >= first, width, 0)
+    inside = (s < n - first) & (column < n)
+    a += (matrix * n + column) * n + first
+    to = tl.load(target + matrix * K + s)
+    comes = tl.load(a + tl.load(source + matrix * K + s), mask=inside, other=0.0)
+    goes = tl.load(a + s, mask=inside, other=0.0)
+    tl.debug_barrier()
+    tl.store(a + s, comes, mask=inside)
+    tl.store(a + to, goes, mask=inside & (to >= K))
+
+
+@triton.jit
+def row_order(order, pivots, n, N: tl.constexpr):
+    """Which row comes to each row by LAPACK's exchanges; a program a matrix."""
+    pivots += tl.program_id(0).to(tl.int64) * n
+    i = tl.arange(0, N)
+    row = i
+    for k in range(0, n):
+        p = tl.load(pivots + k) - 1
+        upper = tl.sum(tl.where(i == p, row, 0), 0)
+        row = tl.where(i == p, tl.sum(tl.where(i == k, row, 0), 0), row)
+        row = tl.where(i == k, upper, row)
+    tl.store(order + tl.program_id(0).to(tl.int64) * n + i, row.to(tl.int64), mask=i < n)
+
+
+@triton.jit
 def cholesky_factor(out, info, x, each, row, column, out_row, out_column, n, N: tl.constexpr):
     """The lower factor of the lower triangle to `out`; info: the order of the first minor that is not positive, where it stops, or 0."""
     a, i, j, inside = _load(x, each, row, column, n, n, N, N)
@@ -288,6 +357,15 @@ KERNELS = [
         {"out": "*T", "pivots": "*i32", "info": "*i32", "x": "*T", **_MATRIX, "rows": "i32", "columns": "i32"},
         _T, _N, num_warps=_warps, wheel=_is_usual,
     ),
+    Kernel(
+        lu_panel, {"a": "*T", "pivots": "*i32", "source": "*i32", "target": "*i32", "info": "*i32", "n": "i32", "first": "i32", "width": "i32"},
+        _T, {"R": [64, 128, 256, 512, 1024, 2048], "C": [16]}, {"T": ["float32"]}, num_warps=lambda v: max(4, v["R"] // 128),
+    ),
+    Kernel(
+        exchange_rows, {"a": "*T", "source": "*i32", "target": "*i32", "n": "i32", "first": "i32", "width": "i32"},
+        _T, {"K": [16], "C": [64]}, {"T": ["float32"]},
+    ),
+    Kernel(row_order, {"order": "*i64", "pivots": "*i32", "n": "i32"}, constants={"N": [512, 1024, 2048]}),
     Kernel(
         cholesky_factor, {"out": "*T", "info": "*i32", "x": "*T", **_MATRIX, "out_row": "i64", "out_column": "i64", "n": "i32"}, _T, _N, num_warps=_warps, wheel=_is_usual,
     ),

@@ -87,7 +87,7 @@ Key key_of(const Product& p, ArgandDevice device) {
   key.device = ARGAND_DEVICE_INDEX(device);
   key.dtype = static_cast<uint8_t>(p.dtype);
   key.transposed_a = p.a.transposed, key.transposed_b = p.b.transposed;
-  key.tf32 = (p.dtype == ARGAND_FLOAT32 || p.dtype == ARGAND_COMPLEX64) && settings().matmul_tf32.load(std::memory_order_relaxed);
+  key.tf32 = !p.exact && (p.dtype == ARGAND_FLOAT32 || p.dtype == ARGAND_COMPLEX64) && settings().matmul_tf32.load(std::memory_order_relaxed);
   key.has_bias = p.bias != nullptr, key.has_c = p.c != nullptr;
   key.align_a = alignment(p.a.data), key.align_b = alignment(p.b.data);
   key.align_c = alignment(p.c ? p.c : p.d), key.align_d = alignment(p.d), key.align_bias = p.bias ? alignment(p.bias) : 0;

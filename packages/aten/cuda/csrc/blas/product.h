@@ -25,6 +25,7 @@ struct Product {
   int64_t ldd, d_batch_stride;
   const void* bias;  // n elements added to every row, or null
   Scalar alpha, beta;
+  bool exact = false;  // without TF32, whatever the settings say
 };
 
 // Queues the product on the device's current stream; the device must be current. m, n, k and batch are above 0.

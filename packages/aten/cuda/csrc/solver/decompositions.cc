@@ -198,6 +198,7 @@ bool takes(const Tensor& t) {
 }
 
 Factors lu_factor(const char* op, const Tensor& self, bool pivot) {
+  if (pivot && blocked::takes(self)) return blocked::lu_factor(op, self);
   if (Batched::takes(self)) return lu_factor_batched(op, self, pivot);
   check_taken(op, self);
   const Solver s(op, self);
@@ -220,15 +221,18 @@ Factors lu_factor(const char* op, const Tensor& self, bool pivot) {
 }
 
 Tensor lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
-  const bool batched = Batched::takes(lu);
-  if (!batched) check_taken(op, lu);
   const int64_t columns = left ? b.size(-1) : b.size(-2);
+  const bool several = blocked::takes(lu) && columns <= blocked::kMostColumns, batched = !several && Batched::takes(lu);
+  if (!several && !batched) check_taken(op, lu);
   if (b.dtype() != lu.dtype() || pivots.dtype() != ARGAND_INT32 || columns > std::numeric_limits<int32_t>::max()) leave_to_cpu(op);
   // x A = b is A^T x^T = b^T, and column-major x^T is row-major x; x A^H = b is A conj(x^T) = conj(b^T).
   const bool flip = !left && adjoint;
   Tensor x = left ? column_major_copy(b) : ops::clone(flip ? conjugate(b) : b, 0);
   const int32_t operation = left ? (adjoint ? solver::kOpC : solver::kOpN) : (adjoint ? solver::kOpN : solver::kOpT);
-  if (x.numel() && batched)
+  if (x.numel() && several)
+    blocked::lu_solve(op, column_major_form(lu), ops::contiguous(pivots), left ? flat_columns(x) : ops::transpose(flat(x), 1, 2),
+                      operation != solver::kOpN);
+  else if (x.numel() && batched)
     solve_batched(op, column_major_form(lu), ops::contiguous(pivots), x, columns, operation);
   else if (x.numel())
     solve_factored(Solver(op, lu), column_major_form(lu), ops::contiguous(ops::_to_copy(pivots, ARGAND_INT64)), x, columns, operation);
