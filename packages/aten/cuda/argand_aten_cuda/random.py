@@ -12,11 +12,11 @@ import triton.language as tl
 
 
 @triton.jit
-def philox(seed, counter):
-    """The four uint32 words of each 64-bit counter under one seed."""
+def philox(seed, counter, above=0):
+    """The four uint32 words of each 64-bit counter under one seed; `above`: the third of Philox's four counter words, of another stream."""
     c0 = counter.to(tl.uint32)
     c1 = (counter >> 32).to(tl.uint32)
-    c2 = tl.zeros_like(c0)
+    c2 = tl.zeros_like(c0) + above
     c3 = tl.zeros_like(c0)
     k0 = seed.to(tl.uint32)
     k1 = (seed >> 32).to(tl.uint32)

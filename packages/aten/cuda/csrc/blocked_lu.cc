@@ -95,16 +95,6 @@ class Factorization {
   int64_t n_, count_;
 };
 
-// Which row of right sides comes to each row, (count, 1, n).
-Tensor order_of(const char* op, const Tensor& pivots, int64_t count, int64_t n) {
-  static Slot slots[3];
-  constexpr int kSizes[] = {512, 1024, 2048};
-  const int size = block_index(kSizes, n);
-  const Tensor order = empty_on(pivots, {count, 1, n}, ARGAND_INT64);
-  launch(slots[size].get("row_order;N=%d", kSizes[size]), grid(op, count), address(order), address(pivots), static_cast<int32_t>(n));
-  return order;
-}
-
 }  // namespace
 
 bool takes(const Tensor& t) {
@@ -125,7 +115,8 @@ Factors lu_factor(const char* op, const Tensor& self) {
 void lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Tensor& x, bool is_transposed) {
   const DeviceGuard guard(lu);
   const Tensor a = flat_columns(lu), rows = ops::transpose(x, 1, 2);
-  const Tensor order = ops::expand(order_of(op, pivots, a.size(0), a.size(1)), rows.sizes());
+  const int64_t sizes[] = {a.size(0), 1, a.size(1)};
+  const Tensor order = ops::expand(ops::reshape(row_order(op, pivots, a.size(1)), IntList(sizes, 3)), rows.sizes());
   if (is_transposed) {
     const Tensor t = ops::transpose(a, 1, 2);
     solve(op, t, x, false, false);

@@ -5,6 +5,7 @@
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/arithmetic.h"
 #include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
 #include "packages/aten/generated/ops/matrix.h"
 #include "packages/aten/generated/ops/view.h"
 
@@ -49,6 +50,21 @@ void solve_tile(const char* op, const Tensor& t, const Tensor& b, const Tensor& 
                                                                 upper ? "True" : "False", unit ? "True" : "False", kTiles[tile], kColumns);
   launch(k, grid(op, x.size(0), cdiv(columns, kColumns)), address(x), address(t), address(b), static_cast<int32_t>(n), columns, t.stride(0),
          t.stride(1), t.stride(2), b.stride(0), b.stride(1), b.stride(2), x.stride(0), x.stride(1), x.stride(2));
+}
+
+Tensor row_order(const char* op, const Tensor& pivots, int64_t n) {
+  constexpr int kSizes[] = {64, 512, 2048, 8192};
+  static Slot slots[std::size(kSizes)];
+  const int size = block_index(kSizes, n);
+  if (size < 0 || pivots.dtype() != ARGAND_INT32 || pivots.dim() == 0) leave_to_cpu(op);
+  const int64_t steps = pivots.size(-1), count = elements_in(pivots.sizes(), 0, pivots.dim() - 1);
+  Dims sizes(pivots.sizes());
+  sizes[sizes.n - 1] = n;
+  const Tensor order = empty_on(pivots, sizes, ARGAND_INT64), exchanges = ops::contiguous(pivots);
+  if (order.numel())
+    launch(slots[size].get("row_order;N=%d", kSizes[size]), grid(op, count), address(order), address(exchanges), static_cast<int32_t>(steps),
+           static_cast<int32_t>(n));
+  return order;
 }
 
 namespace {
@@ -157,6 +173,15 @@ Tensor _solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool l
     solve_tile(op, ops::narrow(band, 2, first, rows), right, ops::narrow(x, 1, first, rows), upper, unitriangular);
   }
   return out;
+}
+
+Tensor _pivots_to_permutation(const Tensor& pivots, int64_t n, int dtype) {
+  const places::Below below;
+  const Tensor order = row_order("lu_unpack", pivots, n);
+  Dims sizes(order.sizes());
+  sizes.push_back(n);
+  const Tensor out = ops::zeros(sizes, dtype, pivots.device());
+  return out.numel() ? ops::scatter_(out, -2, ops::unsqueeze(order, -2), Operand(1.0)) : out;
 }
 
 namespace {

@@ -1,5 +1,5 @@
-// Linear algebra's ways: many small matrices, each in a program's registers (linalg.cc), few larger ones by cuSOLVER, and LU factors of several by
-// cuBLAS (solver/). Whatever else is left to the CPU, which also says what is wrong with matrices that have no factors.
+// Linear algebra's ways: many small matrices, each in a program's registers (linalg.cc), LU factors of several larger ones by panels (blocked_lu.cc)
+// or by cuBLAS, few by cuSOLVER (solver/). Whatever else is left to the CPU, which also says what is wrong with matrices that have no factors.
 #pragma once
 
 #include <string_view>
@@ -45,6 +45,9 @@ Tensor flat_columns(const Tensor& t);
 
 // x = T^-1 b with triangular T of at most 64 rows, all of (count, rows, columns); x and b may be one.
 void solve_tile(const char* op, const Tensor& t, const Tensor& b, const Tensor& x, bool upper, bool unit);
+
+// Which of n rows comes to each one by LAPACK's exchanges, of int32 (..., steps), as int64 (..., n).
+Tensor row_order(const char* op, const Tensor& pivots, int64_t n);
 
 // Several real matrices of some hundred rows at once (blocked_lu.cc): panels of columns by programs, what is to their right by products.
 namespace blocked {

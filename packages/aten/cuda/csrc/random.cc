@@ -216,6 +216,48 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Argand
   return out;
 }
 
+namespace {
+
+constexpr int64_t kSampled = 256;  // elements of a program that draws until it accepts
+
+Specialization sampler(const char* name, int dtype) {
+  Specialization s(name);
+  s.type("T", dtype).constant("BLOCK", kSampled);
+  return s;
+}
+
+}  // namespace
+
+Tensor _standard_gamma(const Tensor& self, ArgandGenerator* g) {
+  check_floating("_standard_gamma", self);
+  const Tensor out = empty(self.sizes(), self.dtype(), self.device());
+  const Stream stream("_standard_gamma", self, g, self.numel(), 1);
+  if (self.numel() == 0) return out;
+  const DeviceGuard guard(self);
+  const Tensor shapes = ready(self);
+  // Never 0, whose logarithm and gradient are of no use.
+  const double least = self.dtype() == ARGAND_FLOAT64 ? 2.2250738585072014e-308 : self.dtype() == ARGAND_FLOAT16 ? 0x1p-14 : 1.1754943508222875e-38;
+  launch(kernel(sampler("sample_gamma", self.dtype()).text()), grid_of(divide_up(out.numel(), kSampled)), shapes->data, out->data, out.numel(),
+         stream.seed, stream.first, stream.state, least);
+  return out;
+}
+
+Tensor poisson(const Tensor& self, ArgandGenerator* g) {
+  check_floating("poisson", self);
+  const Tensor out = empty(self.sizes(), self.dtype(), self.device()), flag = empty({1}, ARGAND_INT32, self.device());
+  const Stream stream("poisson", self, g, self.numel(), 1);
+  if (self.numel() == 0) return out;
+  const DeviceGuard guard(self);
+  const Tensor rates = ready(self);
+  zero_(flag);
+  launch(kernel(sampler("sample_poisson", self.dtype()).text()), grid_of(divide_up(out.numel(), kSampled)), rates->data, out->data, flag->data,
+         out.numel(), stream.seed, stream.first, stream.state);
+  int32_t is_bad = 0;
+  check(device_interface(self.device())->copy(&is_bad, ARGAND_DEVICE(ARGAND_CPU, 0), flag->data, self.device(), sizeof is_bad));
+  if (is_bad) fail(ARGAND_RUNTIME_ERROR, "poisson: got a rate below 0 or NaN, expected rates >= 0");
+  return out;
+}
+
 // The fills as functions.
 Tensor uniform_functional(const Tensor& self, double from, double to, ArgandGenerator* g) {
   const Tensor out = empty(self.sizes(), self.dtype(), self.device());

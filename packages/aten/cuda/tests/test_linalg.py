@@ -212,3 +212,16 @@ def test_empty_matrices() -> None:
         assert ops.linalg_cholesky(x).shape == shape
         assert ops.linalg_solve(x, x).shape == shape
     emulated.check()
+
+
+@pytest.mark.parametrize(("shape", "n"), [((3,), 3), ((2, 2, 5), 9), ((4, 70), 70), ((2, 0), 3)])
+def test_permutation_matrices(shape: tuple[int, ...], n: int) -> None:
+    steps = np.arange(shape[-1])
+    pivots = aten.tensor((steps + RNG.integers(0, n - steps, shape) + 1).astype("int32"))
+    for dtype in (c10.float32, c10.float64):
+        emulated.launches.clear()
+        found = ops._pivots_to_permutation(pivots.to("cuda"), n, dtype)
+        emulated.check()
+        assert any(name.startswith("row_order") for name in emulated.launches)
+        expected = ops._pivots_to_permutation(pivots, n, dtype)
+        assert found.dtype == dtype and found.cpu().tolist() == expected.tolist()

@@ -260,6 +260,31 @@ def test_permutations(n: int) -> None:
     assert here.get_state().tolist() == there.get_state().tolist()
 
 
+@pytest.mark.parametrize("dtype", [c10.float32, c10.float64, c10.float16], ids=str)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("poisson", [0.0, 0.3, 2.5, 9.9, 10.0, 11.5, 80.0, 3000.0]),
+        ("_standard_gamma", [0.0, 1e-3, 0.3, 0.99, 1.0, 2.5, 30.0, math.inf, -1.0, math.nan]),
+    ],
+)
+def test_samplers_that_reject(name: str, values: list[float], dtype: Any) -> None:
+    here, there = pair()
+    x = aten.tensor(values * 40, dtype=dtype)
+    found = getattr(aten.ops, name)(x.to("cuda")[: 7 * len(values)], generator=here).cpu().numpy()
+    emulated.check()
+    expected = getattr(aten.ops, name)(x[: 7 * len(values)], generator=there).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-12 if dtype == c10.float64 else 1e-6)
+    assert here.get_state().tolist() == there.get_state().tolist()
+    assert getattr(aten.ops, name)(x[:0].to("cuda")).shape == (0,)
+
+
+def test_rates_below_zero_are_refused() -> None:
+    for bad in (-1.0, math.nan):
+        with pytest.raises(RuntimeError, match="expected rates >= 0"):
+            aten.poisson(aten.tensor([1.0, bad], device="cuda"))
+
+
 def test_permutations_of_impossible_lengths_are_refused() -> None:
     with pytest.raises(RuntimeError, match="n must be non-negative"):
         aten.randperm(-1, device="cuda")

@@ -120,6 +120,18 @@ def test_frexp(dtype: str) -> None:
             np.testing.assert_array_equal(a.to("cpu").numpy(), want)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_derivatives_of_frexp(dtype: str) -> None:
+    """2 to minus the exponent, where that has no place in the dtype too."""
+    limits = np.finfo(dtype)
+    edges = [0.0, 1.0, limits.max, -limits.max, limits.tiny, limits.smallest_subnormal, 3.0]
+    t = aten.tensor(np.array(edges, dtype))
+    found, expected = (aten.ldexp(aten.ones_like(x), -aten.frexp(x)[1]) for x in (t.to("cuda"), t))
+    emulated.check()
+    assert found.to("cpu").tolist() == expected.tolist()
+    assert expected[:4].tolist() == [1.0, 0.5, *[2.0**-(limits.maxexp)] * 2]
+
+
 def test_frexp_of_integers() -> None:
     with pytest.raises(RuntimeError, match="only supports floating-point dtypes"):
         aten.frexp(make(3, dtype="int64").to("cuda"))

@@ -114,12 +114,12 @@ def exchange_rows(a, source, target, n, first, width, K: tl.constexpr, C: tl.con
 
 
 @triton.jit
-def row_order(order, pivots, n, N: tl.constexpr):
-    """Which row comes to each row by LAPACK's exchanges; a program a matrix."""
-    pivots += tl.program_id(0).to(tl.int64) * n
+def row_order(order, pivots, steps, n, N: tl.constexpr):
+    """Which row comes to each of n rows by LAPACK's exchanges; a program a matrix."""
+    pivots += tl.program_id(0).to(tl.int64) * steps
     i = tl.arange(0, N)
     row = i
-    for k in range(0, n):
+    for k in range(0, steps):
         p = tl.load(pivots + k) - 1
         upper = tl.sum(tl.where(i == p, row, 0), 0)
         row = tl.where(i == p, tl.sum(tl.where(i == k, row, 0), 0), row)
@@ -365,7 +365,10 @@ KERNELS = [
         exchange_rows, {"a": "*T", "source": "*i32", "target": "*i32", "n": "i32", "first": "i32", "width": "i32"},
         _T, {"K": [16], "C": [64]}, {"T": ["float32"]},
     ),
-    Kernel(row_order, {"order": "*i64", "pivots": "*i32", "n": "i32"}, constants={"N": [512, 1024, 2048]}),
+    Kernel(
+        row_order, {"order": "*i64", "pivots": "*i32", "steps": "i32", "n": "i32"}, constants={"N": [64, 512, 2048, 8192]},
+        num_warps=lambda v: 1 if v["N"] == 64 else 4,
+    ),
     Kernel(
         cholesky_factor, {"out": "*T", "info": "*i32", "x": "*T", **_MATRIX, "out_row": "i64", "out_column": "i64", "n": "i32"}, _T, _N, num_warps=_warps, wheel=_is_usual,
     ),
