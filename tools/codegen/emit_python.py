@@ -90,7 +90,10 @@ def dtype_function(op: Operator) -> str | None:
         known = (
             f", dtypes={tuple(op.dtypes)!r}" if op.dtypes and len(op.dtypes) < len(DTYPES) else ""
         )
-        lines = [f'lang.check_condition("{op.base_name}", {safe(c)})' for c in op.conditions]
+        bytes_too = ", bytes_too=True" if op.promote != "self" else ""
+        lines = [
+            f'lang.check_condition("{op.base_name}", {safe(c)}{bytes_too})' for c in op.conditions
+        ]
         numbers = ", numbers=(alpha,)" if has_alpha(op) else ""
         if not numbers and scaled_operand(op) >= 0:
             numbers = f", factor={safe(op.scalars[0].name)}"

@@ -701,8 +701,10 @@ def pointwise_shape(name: str, *operands: Any) -> list[Any]:
     return found
 
 
-def check_condition(name: str, condition: Any) -> None:
-    if not is_tensor(condition) or condition.dtype != bool_:
+def check_condition(name: str, condition: Any, bytes_too: bool = False) -> None:
+    if not is_tensor(condition) or not (
+        condition.dtype == bool_ or (bytes_too and condition.dtype == uint8)
+    ):
         got = condition.dtype.name if is_tensor(condition) else "of a number"
         raise DTypeError(
             f"{name}: expected condition to be a boolean tensor, but got a tensor with dtype {got}; compare it with 0 first"

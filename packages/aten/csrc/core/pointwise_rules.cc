@@ -13,7 +13,8 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
   for (int k = 0; k < n_operands; k++) {
     if (bool_operands >> k & 1) {
       const ArgandTensor* t = operands[k]->get();
-      if (!t || t->dtype != ARGAND_BOOL)
+      const bool bytes = t && t->dtype == ARGAND_UINT8 && promote != kPromoteSelf;  // as conditions were before there was bool; masks have to be bool
+      if (!bytes && (!t || t->dtype != ARGAND_BOOL))
         fail(ARGAND_DTYPE_ERROR, "%s: expected condition to be a boolean tensor, but got a tensor with dtype %s; compare it with 0 first", name,
              t ? kDTypeName[t->dtype] : "of a number");
       continue;
