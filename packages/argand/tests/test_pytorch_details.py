@@ -781,3 +781,94 @@ def test_expanded_arrays_become_rows():
     assert turned.stride() == (1, 3)
     assert torch.tensor(turned.numpy(), dtype=torch.int32).stride() == (1, 3)
     assert torch.tensor(row[::-1]).tolist() == [2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_where_takes_bytes(compiled):
+    def choose(condition, x):
+        return torch.where(condition, x * 2, 0.0)
+
+    f = torch.compile(choose) if compiled else choose
+    condition, x = torch.tensor([0, 1, 2], dtype=torch.uint8), torch.ones(3, requires_grad=True)
+    y = f(condition, x)
+    assert y.tolist() == [0.0, 2.0, 2.0]
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [0.0, 2.0, 2.0]
+    assert x.detach().where(condition, 5.0).tolist() == [5.0, 1.0, 1.0]
+    with pytest.raises(RuntimeError, match="boolean"):
+        torch.where(condition.to(torch.int32), x, 0.0)
+    with pytest.raises(RuntimeError, match="boolean"):
+        x.masked_fill(condition, 0.0)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_places_that_are_nan_change_no_image(mode, compiled):
+    def sample(image, grid):
+        return torch.nn.functional.grid_sample(image, grid, mode, "zeros", False)
+
+    f = torch.compile(sample) if compiled else sample
+    image = torch.ones(1, 1, 3, 4, requires_grad=True)
+    grid = torch.zeros(1, 1, 2, 2)
+    (whole,) = torch.autograd.grad(f(image, grid)[..., 1].sum(), image)
+    grid[0, 0, 0, 1] = float("nan")
+    (part,) = torch.autograd.grad(f(image, grid).sum(), image)
+    torch.testing.assert_close(part, whole)
+
+
+def test_gradients_of_parts_are_views():
+    x = torch.ones(3, requires_grad=True)
+    (g,) = torch.autograd.grad(torch.diag_embed(x), x, torch.ones(3, 3))
+    assert g.stride() == (4,)
+    base, part = torch.ones(4, 4, requires_grad=True), torch.ones(4, requires_grad=True)
+    for made, stride in ((base.select_scatter(part, 1, 2), 4), (base.diagonal_scatter(part), 5)):
+        a, b = torch.autograd.grad(made, (base, part), torch.ones(4, 4))
+        assert b.stride() == (stride,) and a.sum().item() == 12
+    rows = torch.ones(2, 4, requires_grad=True)
+    a, b = torch.autograd.grad(base.slice_scatter(rows, 0, 0, 4, 2), (base, rows), torch.ones(4, 4))
+    assert b.stride() == (8, 1) and a.tolist() == [[0.0] * 4, [1.0] * 4] * 2
+    real = torch.ones(3, requires_grad=True)
+    (g,) = torch.autograd.grad(
+        torch.complex(real, torch.zeros(3)), real, torch.ones(3, dtype=torch.complex64)
+    )
+    assert g.stride() == (2,) and g.tolist() == [1.0] * 3
+
+
+def test_gradients_of_addbmm_lie_in_rows():
+    x, a, b = (torch.ones(s, requires_grad=True) for s in ((3, 5), (2, 3, 4), (2, 4, 5)))
+    grads = torch.autograd.grad(torch.addbmm(x, a, b, beta=2, alpha=3), (x, a, b), torch.ones(3, 5))
+    assert [g.stride() for g in grads] == [(5, 1), (12, 4, 1), (20, 5, 1)]
+    assert [g.unique().tolist() for g in grads] == [[2.0], [15.0], [9.0]]
+
+
+def test_what_is_added_does_not_grow_a_product():
+    with pytest.raises(RuntimeError, match="baddbmm: got self of shape"):
+        torch.baddbmm(torch.ones(2, 3), torch.ones(4, 1, 1), torch.ones(4, 1, 1))
+
+
+def test_kth_value_of_one_element():
+    for value in (True, 1.5, 2j):
+        values, indices = torch.kthvalue(torch.tensor(value), 1)
+        assert values.item() == value and indices.item() == 0
+    with pytest.raises(RuntimeError, match="kthvalue"):
+        torch.kthvalue(torch.tensor([True]), 1)
+
+
+def test_indices_of_other_dtypes_are_index_errors():
+    x = torch.zeros(3)
+    for index in (torch.tensor([0], dtype=torch.int16), torch.tensor([0.0])):
+        with pytest.raises(IndexError, match="dtype"):
+            x.index_put_((index,), torch.tensor(1.0))
+
+
+def test_lu_as_a_method_gives_a_tuple():
+    assert type(torch.eye(2).lu(True, True)) is tuple and len(torch.eye(2).lu()) == 2
+    assert torch.lu(torch.eye(2), get_infos=True).info.item() == 0
+
+
+def test_chunk_cat():
+    joined = torch._chunk_cat([torch.arange(6.0).reshape(3, 2), torch.ones(2, 2)], 0, 2)
+    assert joined.tolist() == [[0.0, 1.0, 2.0, 3.0, 1.0, 1.0], [4.0, 5.0, 0.0, 0.0, 1.0, 1.0]]
+    out = torch.empty(0)
+    assert torch._chunk_cat([torch.ones(3, 2)], 1, 2, out=out) is out and out.shape == (3, 2, 1)
+    with pytest.raises(RuntimeError, match="expected the same sizes"):
+        torch._chunk_cat([torch.ones(3, 2), torch.ones(2, 2)], 1, 2)

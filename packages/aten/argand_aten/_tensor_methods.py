@@ -112,6 +112,11 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return ops.where(condition, self, other)
 
 
+def _lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """`lu` of `self`; a plain tuple with `get_infos`, too."""
+    return tuple(_functions.lu(self, pivot, get_infos))
+
+
 def _new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -295,7 +300,7 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("cuda", _cuda)
     add("where", _where)
     add("equal", _functions.equal)
-    add("lu", _functions.lu)
+    add("lu", _lu)
     add("allclose", _functions.allclose)
     add("is_same_size", _functions.is_same_size)
     add("polygamma", _polygamma)

@@ -260,11 +260,12 @@ void place_gradients(int64_t n, int along, const int32_t* at, const E* by_x, con
 ARGAND_INLINE int32_t lane_bits(float x) { return __builtin_bit_cast(int32_t, x); }
 ARGAND_INLINE int64_t lane_bits(double x) { return __builtin_bit_cast(int64_t, x); }
 
+// Places that are NaN show in what is read; written to, they are no elements.
 template <class E>
 void scatter(int64_t n, int along, const int32_t* at, const E* weights, const E* grad, E* plane) {
   for (int t = 0; t < along * along; t++)
     for (int64_t i = 0; i < n; i++)
-      if (lane_bits(weights[t * B + i]) != lane_bits(E(-0.0))) plane[at[t * B + i]] += weights[t * B + i] * grad[i];
+      if (const E w = weights[t * B + i]; lane_bits(w) != lane_bits(E(-0.0)) && w == w) plane[at[t * B + i]] += w * grad[i];
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ void expand_masks(Tensor& self, TensorList& indices) {
   for (size_t k = 0; k < indices.size(); k++) {
     const Tensor& mask = indices[k];
     if (!mask || mask.dtype() != ARGAND_BOOL) {
-      if (mask) check_index_dtype("index", mask);
+      if (mask && mask.dtype() != ARGAND_INT64 && mask.dtype() != ARGAND_INT32)
+        fail(ARGAND_INDEX_ERROR, "index: got an index of dtype %s, expected int64, int32 or bool; convert with .long()", kDTypeName[mask.dtype()]);
       out.push_back(mask);
       continue;
     }
