@@ -1,4 +1,4 @@
-"""Python's `multiprocessing`, and `spawn`. Tensors that are sent to a process are copied."""
+"""Python's `multiprocessing`, and `spawn`. The CPU's tensors that are sent to a process become memory that both share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from multiprocessing import *  # noqa: F403
 from typing import Any
 
 from argand.import_paths import publish
+from argand_c10 import shared_memory
 
 __all__ = [
     *multiprocessing.__all__,
@@ -171,7 +172,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Kept for `get_sharing_strategy`: tensors that are sent to a process are copied, whichever it is.
+    """Kept for `get_sharing_strategy`: file descriptors are sent, whichever it is, so that nothing is left of memory that nobody uses.
 
     Raises:
         ValueError: there is no such strategy.
@@ -184,4 +185,5 @@ def set_sharing_strategy(new_strategy: str) -> None:
     _strategy = new_strategy
 
 
+shared_memory.register()
 publish(__name__, {"spawn": sys.modules[__name__]})

@@ -122,8 +122,9 @@ def test_devices_that_programs_ask_for():
     )
 
 
-def send(index, queue):
+def send(index, queue, received):
     queue.put((index, torch.full((2,), index)))
+    received.get()  # what a tensor's receiver asks for is here as long as this process
 
 
 def fail(index):
@@ -137,9 +138,12 @@ def leave(index):
 
 def test_spawn_runs_sends_and_names_the_process_that_failed():
     queue = mp.get_context("fork").SimpleQueue()
-    context = mp.spawn(send, (queue,), nprocs=2, join=False, start_method="fork")
+    received = mp.get_context("fork").SimpleQueue()
+    context = mp.spawn(send, (queue, received), nprocs=2, join=False, start_method="fork")
     found = sorted((queue.get() for _ in range(2)), key=lambda item: item[0])
     assert [(i, t.tolist()) for i, t in found] == [(0, [0, 0]), (1, [1, 1])]
+    received.put(None)
+    received.put(None)
     while not context.join():
         pass
     with pytest.raises(mp.ProcessRaisedException, match="no good") as raised:

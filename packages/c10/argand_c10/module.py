@@ -424,6 +424,10 @@ class Module:
                 self._buffers[name] = fn(buffer)
         return self
 
+    def share_memory(self: ModuleType) -> ModuleType:
+        """Let processes share parameters, buffers and the gradients that there are (`Tensor.share_memory_`)."""
+        return self._apply(lambda t: t.share_memory_())
+
     def to(self: ModuleType, *args: Any, **kwargs: Any) -> ModuleType:
         """Convert in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)` or `to(memory_format=...)`.
 

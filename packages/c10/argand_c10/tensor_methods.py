@@ -19,8 +19,8 @@ def is_tensor(obj: object) -> bool:
 
 
 def is_storage(obj: object) -> bool:
-    """Is the object an `UntypedStorage`."""
-    return isinstance(obj, _C.UntypedStorage)
+    """Is the object an `UntypedStorage`, or a storage with a dtype on one."""
+    return isinstance(getattr(obj, "_untyped_storage", obj), _C.UntypedStorage)
 
 
 def _checked(caller: str, input: object) -> Tensor:
@@ -186,6 +186,28 @@ def _record_stream(self: Tensor, s: Any) -> None:
     _C._cuda_record_stream(self, s.device_index, s.cuda_stream)
 
 
+def _share_memory(self: Tensor) -> Tensor:
+    """Move the memory to where processes share it: those that get this tensor, or are forked from now on, see each other's changes.
+
+    Memory of 1 MiB and more keeps its address; else all tensors on it turn to the new one.
+
+    Raises:
+        DeviceError: the memory is not the CPU's.
+        OutOfMemoryError: there is no room.
+        RuntimeError: no file descriptor is left, or others than tensors keep the address.
+    """
+    from argand_c10.shared_memory import register  # not before: it loads `multiprocessing`
+
+    register()
+    self.untyped_storage().share_memory_()
+    return self
+
+
+def _is_shared(self: Tensor) -> bool:
+    """Whether processes can share the memory."""
+    return self.untyped_storage().is_shared()
+
+
 def _dir(self: Tensor) -> list[str]:
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
@@ -202,6 +224,8 @@ def install() -> None:
         "is_pinned": _is_pinned,
         "pin_memory": _pin_memory,
         "record_stream": _record_stream,
+        "share_memory_": _share_memory,
+        "is_shared": _is_shared,
         "__array_priority__": 1000,
         "__array_wrap__": _array_wrap,
         "_cdata": property(id),  # programs compare it: whether two names are one tensor

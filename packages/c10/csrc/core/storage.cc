@@ -110,11 +110,17 @@ int storage_from_blob(ArgandDevice device, void* data, size_t nbytes, void (*del
   return 0;
 }
 
-void storage_release(ArgandStorage* s) {
+size_t owned_block_bytes(const ArgandStorage* s) { return owns_block(s) ? block_bytes(s) : 0; }
+
+void storage_release_memory(const ArgandStorage* s) {
   if (owns_block(s))
     deallocate(s->device, s->data, block_bytes(s));
   else if (s->deleter)
     s->deleter(s->data, s->context, s->nbytes);
+}
+
+void storage_release(ArgandStorage* s) {
+  storage_release_memory(s);
   record_free(s, sizeof *s);
 }
 

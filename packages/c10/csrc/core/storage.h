@@ -16,6 +16,8 @@ int storage_from_blob(ArgandDevice device, void* data, size_t nbytes, void (*del
                       ArgandStorage** out);
 void storage_release(ArgandStorage* storage);
 int storage_resize(ArgandStorage* storage, size_t nbytes);
+size_t owned_block_bytes(const ArgandStorage* storage);     // of the allocator's block that it looks at; 0: foreign memory
+void storage_release_memory(const ArgandStorage* storage);  // without its record
 
 inline void storage_retain(ArgandStorage* s) { __atomic_fetch_add(&s->refcount, 1, __ATOMIC_RELAXED); }
 // Gives one reference back; true when it was the last. A sole owner needs no locked instruction: nobody else can take a reference.

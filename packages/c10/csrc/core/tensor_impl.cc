@@ -117,9 +117,9 @@ inline void fill_geometry(ArgandTensor* t, const int64_t* sizes, const int64_t* 
 
 // A tensor of refcount 1 that takes over one reference of `storage`, which goes if there is no memory; geometry is still to be filled.
 inline int new_tensor(const char* op, ArgandStorage* storage, int32_t ndim, int dtype, uint64_t keys, uint32_t flags, ArgandTensor** out) {
-  auto* t = static_cast<ArgandTensor*>(record_allocate(sizeof(ArgandTensor)));
+  ArgandTensor* t = tensor_allocate();
   if (__builtin_expect(!t || !place_dims(t, ndim), 0)) {
-    if (t) record_free(t, sizeof *t);
+    if (t) tensor_free(t);
     storage_drop(storage);
     return no_memory_for_record(op, sizeof *t + dims_bytes(ndim));
   }
@@ -300,6 +300,8 @@ int tensor_resize(ArgandTensor* self, int32_t ndim, const int64_t* sizes) {
   return change_geometry("resize", self, ndim, sizes, nullptr, self->offset, numel);
 }
 
+void tensor_set_data(ArgandTensor* self) { set_data(self); }
+
 // Teardown may run Python code (weak references, finalizers) that takes the tensor up again: during it the tensor holds a
 // reference to itself, and it lives on when others came to hold it.
 void tensor_release(ArgandTensor* self) {
@@ -313,7 +315,7 @@ void tensor_release(ArgandTensor* self) {
   ArgandTensor* base = self->base;
   storage_drop(self->storage);
   free_dims(self, self->sizes, self->ndim);
-  record_free(self, sizeof *self);
+  tensor_free(self);
   if (base && drop_reference(&base->refcount)) tensor_release(base);
 }
 

@@ -15,6 +15,7 @@ int tensor_set_geometry(ArgandTensor* self, int32_t ndim, const int64_t* sizes, 
 int tensor_set_storage(ArgandTensor* self, ArgandStorage* storage, int dtype);
 int tensor_resize(ArgandTensor* self, int32_t ndim, const int64_t* sizes);
 void tensor_release(ArgandTensor* self);
+void tensor_set_data(ArgandTensor* self);  // from where its storage lies
 void set_pyobject_hooks(void (*release)(ArgandTensor*), void (*last_cpp_owner_gone)(ArgandTensor*));
 
 }  // namespace argand::core

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -23,10 +24,9 @@ __thread ThreadCache* t_cache __attribute__((tls_model("initial-exec"))) = nullp
 
 namespace {
 
-constexpr size_t kMapBytes = size_t{1} << 20;   // from here on blocks are mapped, below they are malloc's
-constexpr size_t kHugeBytes = size_t{4} << 20;  // from here on transparent huge pages are asked for
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kBypassLimit = size_t{1} << 39;  // AddressSanitizer's malloc ends the program not far above
+constexpr size_t kSlabRecords = 320;              // records of tensors that are allocated at once
 
 __thread bool t_exited __attribute__((tls_model("initial-exec"))) = false;
 
@@ -77,11 +77,17 @@ bool noted(Note&& note) {
   }
 }
 
+// What a free block adds to the bytes that can be given back.
+constexpr size_t counted_bytes(int c) { return c == kTensorClass ? 0 : class_bytes(c); }
+
 // What threads share, under one mutex. Never destroyed: threads may outlive static destructors.
 struct Central {
   std::mutex mutex;
   std::vector<ThreadCache*> threads;
-  std::vector<void*> small[kSmallClasses];
+  std::vector<void*> small[kClasses];
+  std::vector<char*> slabs;                    // of kSlabRecords records of tensors each, zeros at first
+  size_t carved = 0;                           // records of the last slab that were given out
+  std::set<void*> bypassed;                    // records of tensors, where nothing is cached
   Blocks large;                                // every large block, in use or free, by address
   std::set<std::pair<size_t, char*>> by_size;  // the free ones
   std::map<uint64_t, char*> by_age;
@@ -115,10 +121,13 @@ struct Central {
     note_peak(0);
   }
   void give_small(int c, void* p) {
-    if (cached() + class_bytes(c) > limit || !noted([&] { small[c].push_back(p); }))
+    const bool stays = c == kTensorClass;
+    if (!stays && cached() + class_bytes(c) > limit)
       system_free(p, class_bytes(c));
-    else
-      small_cached += class_bytes(c);
+    else if (noted([&] { small[c].push_back(p); }))
+      small_cached += counted_bytes(c);
+    else if (!stays)
+      system_free(p, class_bytes(c));
   }
   // Gives the newest blocks of a class back until `keep` remain.
   void drain(ThreadCache* tc, int c, int keep) {
@@ -143,6 +152,19 @@ struct Central {
     by_age.erase(it->second.stamp);
     large_cached -= it->second.size;
     it->second.stamp = 0;
+  }
+  void* carve_record() {
+    if (slabs.empty() || carved == kSlabRecords) {
+      constexpr size_t size = kSlabRecords * class_bytes(kTensorClass);
+      void* slab = system_allocate(size);
+      if (!slab || !noted([&] { slabs.push_back(static_cast<char*>(slab)); })) {
+        if (slab) system_free(slab, size);
+        return nullptr;
+      }
+      std::memset(slab, 0, size);
+      carved = 0;
+    }
+    return slabs.back() + carved++ * class_bytes(kTensorClass);
   }
   void* take_large(size_t size);
   void keep_large(Blocks::iterator it);
@@ -185,7 +207,7 @@ void thread_exit(void* cache) {
   {
     std::lock_guard<std::mutex> lock(c.mutex);
     c.flush_counters(tc);
-    for (int k = 0; k < kSmallClasses; k++) c.drain(tc, k, 0);
+    for (int k = 0; k < kClasses; k++) c.drain(tc, k, 0);
     for (auto& t : c.threads) {
       if (t == tc) {
         t = c.threads.back();
@@ -251,20 +273,25 @@ void* small_allocate_slow(int k) {
     if (!shared.empty()) {
       p = shared.back();
       shared.pop_back();
-      c.small_cached -= class_bytes(k);
+      c.small_cached -= counted_bytes(k);
       if (tc && c.limit > 0) {
         int n = tc->count[k];
-        for (; n < kSlotLimits.of[k] / 2 && !shared.empty(); shared.pop_back(), c.small_cached -= class_bytes(k)) tc->slots[k][n++] = shared.back();
+        for (; n < kSlotLimits.of[k] / 2 && !shared.empty(); shared.pop_back(), c.small_cached -= counted_bytes(k)) tc->slots[k][n++] = shared.back();
         tc->count[k] = static_cast<uint16_t>(n);
       }
       return p;
     }
     c.misses++;
   }
-  void* p = system_allocate(class_bytes(k));
+  const auto fresh = [&] {
+    if (k != kTensorClass) return system_allocate(class_bytes(k));
+    std::lock_guard<std::mutex> lock(c.mutex);
+    return c.carve_record();
+  };
+  void* p = fresh();
   if (p) return p;
   cpu_empty_cache();
-  return system_allocate(class_bytes(k));
+  return fresh();
 }
 
 void small_free_slow(int k, void* p) {
@@ -283,6 +310,35 @@ void small_free_slow(int k, void* p) {
 
 void* bypass_allocate(size_t nbytes) { return system_allocate(nbytes); }
 void bypass_free(void* p) { free(p); }
+
+void* tensor_allocate_bypass() {
+  void* t = bypass_allocate(sizeof(ArgandTensor));
+  if (!t) return nullptr;
+  std::memset(t, 0, sizeof(ArgandTensor));
+  Central& c = central();
+  std::lock_guard<std::mutex> lock(c.mutex);
+  if (noted([&] { c.bypassed.insert(t); })) return t;
+  bypass_free(t);
+  return nullptr;
+}
+void tensor_free_bypass(ArgandTensor* t) {
+  Central& c = central();
+  {
+    std::lock_guard<std::mutex> lock(c.mutex);
+    c.bypassed.erase(t);
+  }
+  bypass_free(t);
+}
+
+void visit_tensors(void (*visit)(ArgandTensor* t, void* context), void* context) {
+  Central& c = central();
+  std::lock_guard<std::mutex> lock(c.mutex);
+  for (char* slab : c.slabs) {
+    const size_t n = slab == c.slabs.back() ? c.carved : kSlabRecords;
+    for (size_t i = 0; i < n; i++) visit(reinterpret_cast<ArgandTensor*>(slab + i * class_bytes(kTensorClass)), context);
+  }
+  for (void* t : c.bypassed) visit(static_cast<ArgandTensor*>(t), context);
+}
 
 void count_slow(int64_t change, uint64_t allocations) {
   Central& c = central();
@@ -398,7 +454,7 @@ void cpu_memory_stats(ArgandMemoryStats* out) {
     delta += tc->delta;
     high += tc->high;
     allocations += tc->allocations;
-    for (int k = 0; k < kSmallClasses; k++) in_threads += tc->count[k] * class_bytes(k);
+    for (int k = 0; k < kSmallClasses; k++) in_threads += tc->count[k] * counted_bytes(k);
   }
   c.note_peak(high);
   const int64_t in_use = c.allocated + delta;

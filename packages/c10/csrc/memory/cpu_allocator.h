@@ -30,6 +30,17 @@ inline void cpu_free(void* data, size_t nbytes) {
 inline void* record_allocate(size_t nbytes) { return small_allocate(nbytes); }
 inline void record_free(void* record, size_t nbytes) { small_free(record, nbytes); }
 
+// Records of tensors. One that is given back has no storage (NULL), so that those in use are known among all that visit_tensors() shows.
+void* tensor_allocate_bypass();
+void tensor_free_bypass(ArgandTensor* t);
+inline ArgandTensor* tensor_allocate() { return static_cast<ArgandTensor*>(kBypassCache ? tensor_allocate_bypass() : class_allocate(kTensorClass)); }
+inline void tensor_free(ArgandTensor* t) {
+  __atomic_store_n(&t->storage, static_cast<ArgandStorage*>(nullptr), __ATOMIC_RELAXED);
+  return kBypassCache ? tensor_free_bypass(t) : class_free(kTensorClass, t);
+}
+// `visit` must not allocate tensors.
+void visit_tensors(void (*visit)(ArgandTensor* t, void* context), void* context);
+
 void cpu_memory_stats(ArgandMemoryStats* out);
 void cpu_empty_cache();
 void cpu_set_cache_limit(uint64_t nbytes);

@@ -21,9 +21,9 @@ inline constexpr size_t kThreadClassBytes = 128 << 10;  // and about as many byt
 inline constexpr int64_t kFlushBytes = 1 << 20;         // a thread's change of bytes in use that it may keep to itself
 
 struct SlotLimits {
-  uint16_t of[kSmallClasses];
+  uint16_t of[kClasses];
   constexpr SlotLimits() : of() {
-    for (int c = 0; c < kSmallClasses; c++) {
+    for (int c = 0; c < kClasses; c++) {
       const size_t n = kThreadClassBytes / class_bytes(c);
       of[c] = static_cast<uint16_t>(n < 4 ? 4 : n > kSlots ? kSlots : n);
     }
@@ -47,8 +47,8 @@ struct ThreadCache {
   Owned<int64_t> delta;  // bytes in use not yet counted centrally
   Owned<int64_t> high;   // highest delta since the last flush
   Owned<uint64_t> allocations;
-  Owned<uint16_t> count[kSmallClasses];
-  void* slots[kSmallClasses][kSlots];
+  Owned<uint16_t> count[kClasses];
+  void* slots[kClasses][kSlots];
 };
 
 extern std::atomic<uint32_t> g_cache_epoch;  // raised to make every thread give its blocks back; never 0
@@ -60,10 +60,8 @@ void* bypass_allocate(size_t nbytes);
 void bypass_free(void* p);
 void count_slow(int64_t change, uint64_t allocations);
 
-// nbytes in [1, kSmallLimit]; NULL when memory is exhausted.
-inline void* small_allocate(size_t nbytes) {
-  if (kBypassCache) return bypass_allocate(nbytes);
-  const int c = size_class(nbytes);
+// A block of a class; NULL when memory is exhausted.
+inline void* class_allocate(int c) {
   ThreadCache* tc = t_cache;
   if (__builtin_expect(tc && tc->epoch == g_cache_epoch.load(std::memory_order_relaxed), 1)) {
     const uint16_t n = tc->count[c];
@@ -75,9 +73,7 @@ inline void* small_allocate(size_t nbytes) {
   return small_allocate_slow(c);
 }
 
-inline void small_free(void* p, size_t nbytes) {
-  if (kBypassCache) return bypass_free(p);
-  const int c = size_class(nbytes);
+inline void class_free(int c, void* p) {
   ThreadCache* tc = t_cache;
   if (__builtin_expect(tc && tc->epoch == g_cache_epoch.load(std::memory_order_relaxed), 1)) {
     const uint16_t n = tc->count[c];
@@ -89,6 +85,10 @@ inline void small_free(void* p, size_t nbytes) {
   }
   small_free_slow(c, p);
 }
+
+// nbytes in [1, kSmallLimit]; NULL when memory is exhausted.
+inline void* small_allocate(size_t nbytes) { return kBypassCache ? bypass_allocate(nbytes) : class_allocate(size_class(nbytes)); }
+inline void small_free(void* p, size_t nbytes) { return kBypassCache ? bypass_free(p) : class_free(size_class(nbytes), p); }
 
 // Adds to the statistics.
 inline void count_small(int64_t change, uint64_t allocations) {

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <unordered_map>
+
+#include "packages/c10/csrc/abi/shared_memory.h"
 #include "packages/c10/csrc/python/binding.h"
 
 namespace argand::py {
@@ -15,15 +18,26 @@ PyTypeObject* storage_type = nullptr;
 
 static ArgandStorage* inner(PyObject* o) { return reinterpret_cast<StorageObject*>(o)->storage; }
 
+// The object of each storage that has one, so that there are no two.
+static std::unordered_map<const ArgandStorage*, PyObject*>& objects() {
+  static auto* map = new std::unordered_map<const ArgandStorage*, PyObject*>;
+  return *map;
+}
+
 PyObject* storage_object(ArgandStorage* storage) {
+  if (const auto found = objects().find(storage); found != objects().end()) return Py_NewRef(found->second);
   auto* self = PyObject_New(StorageObject, storage_type);
   if (!self) return nullptr;
   __atomic_fetch_add(&storage->refcount, 1, __ATOMIC_RELAXED);
   self->storage = storage;
+  objects()[storage] = reinterpret_cast<PyObject*>(self);
   return reinterpret_cast<PyObject*>(self);
 }
 ArgandStorage* storage_of(PyObject* o) {
   if (Py_TYPE(o) == storage_type) return inner(o);
+  Ref untyped(PyObject_GetAttrString(o, "_untyped_storage"));  // of a storage with a dtype, which keeps it
+  if (untyped && Py_TYPE(untyped.get()) == storage_type) return inner(untyped.get());
+  PyErr_Clear();
   PyErr_Format(PyExc_TypeError, "expected a Tensor or an UntypedStorage, got %s", Py_TYPE(o)->tp_name);
   return nullptr;
 }
@@ -31,6 +45,7 @@ ArgandStorage* storage_of(PyObject* o) {
 static void storage_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   ArgandStorage* s = inner(self);
+  objects().erase(s);
   if (__atomic_sub_fetch(&s->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(s);
   PyObject_Free(self);
   Py_DECREF(type);
@@ -137,12 +152,57 @@ static PyObject* storage_from_file(PyObject*, PyObject* args, PyObject* kwargs) 
   return result;
 }
 
+// ---- memory that processes share --------------------------------------------------------------------------------------------
+static PyObject* storage_share_memory(PyObject* self, PyObject*) {
+  int status = argand_shared_memory()->storage_share(inner(self), 1);
+  return status ? raise(status) : Py_NewRef(self);
+}
+static PyObject* storage_is_shared(PyObject* self, PyObject*) {
+  return PyBool_FromLong(argand_shared_memory()->storage_descriptor(inner(self)) >= 0);
+}
+static PyObject* storage_shared_descriptor(PyObject* self, PyObject*) {
+  const int descriptor = argand_shared_memory()->storage_descriptor(inner(self));
+  return descriptor < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(descriptor);
+}
+static PyObject* storage_use_count(PyObject* self, PyObject*) { return PyLong_FromLong(__atomic_load_n(&inner(self)->refcount, __ATOMIC_ACQUIRE)); }
+static PyObject* storage_new_shared(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"size", "device", nullptr};
+  Py_ssize_t nbytes = 0;
+  PyObject* device = nullptr;
+  ArgandDevice place = ARGAND_DEVICE(ARGAND_CPU, 0);
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|$O:_new_shared", const_cast<char**>(names), &nbytes, &device)) return nullptr;
+  if (device && device_from(device, &place) < 0) return nullptr;
+  if (nbytes < 0 || ARGAND_DEVICE_TYPE(place) != ARGAND_CPU)
+    return PyErr_Format(PyExc_ValueError, "_new_shared: got %zd bytes on '%s', expected at least 0 on the CPU", nbytes, device_type_name(place));
+  ArgandStorage* storage = nullptr;
+  int status = argand_shared_memory()->storage_new(static_cast<size_t>(nbytes), &storage);
+  return status ? raise(status) : new_storage_object(storage);
+}
+static PyObject* storage_open_shared(PyObject*, PyObject* args) {
+  int descriptor = -1;
+  Py_ssize_t nbytes = 0;
+  int keep = 1;
+  if (!PyArg_ParseTuple(args, "in|p:_open_shared", &descriptor, &nbytes, &keep)) return nullptr;
+  ArgandStorage* storage = nullptr;
+  int status = argand_shared_memory()->storage_open(descriptor, static_cast<size_t>(nbytes), keep, &storage);
+  return status ? raise(status) : new_storage_object(storage);
+}
+
 static PyMethodDef storage_methods[] = {
     {"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the memory."},
     {"nbytes", storage_nbytes, METH_NOARGS, "Its size in bytes."},
     {"size", storage_nbytes, METH_NOARGS, "Its size in bytes."},
     {"untyped", storage_untyped, METH_NOARGS, "Itself."},
     {"resize_", storage_resize, METH_O, "Grows or shrinks the memory to a number of bytes."},
+    {"share_memory_", storage_share_memory, METH_NOARGS, "Makes the memory one that processes share. It is the CPU's."},
+    {"is_shared", storage_is_shared, METH_NOARGS, "Whether processes can share the memory."},
+    {"_use_count", storage_use_count, METH_NOARGS, "How many tensors, other storages and foreign arrays look at the memory, and this object."},
+    {"_shared_descriptor", storage_shared_descriptor, METH_NOARGS, "The file descriptor of shared memory, which stays the storage's; else None."},
+    {"_new_shared", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(storage_new_shared)), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "Shared memory of `size` bytes, zeros."},
+    {"_open_shared", storage_open_shared, METH_VARARGS | METH_STATIC,
+     "The memory of a descriptor, which is the storage's from now on, and a number of bytes; with False as the third it is closed, and the memory is "
+     "not shared on."},
     {"from_file", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(storage_from_file)), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "Memory that is the first `nbytes` of a file; what is written reaches the file if it is `shared`."},
     {nullptr, nullptr, 0, nullptr}};

@@ -173,6 +173,12 @@ static PyObject* method_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   } else {
     storage = storage_of(source);
     if (!storage) return nullptr;
+    Ref typed(Py_TYPE(source) == storage_type ? nullptr : PyObject_GetAttrString(source, "dtype"));
+    int given = dtype;
+    if (typed && dtype_from(typed.get(), &given) == 1 && given != dtype)
+      return PyErr_Format(PyExc_RuntimeError, "set_: got a storage of %s for a tensor of %s, expected one of the same dtype, or an UntypedStorage",
+                          kDTypeName[given], kDTypeName[dtype]);
+    if (PyErr_Occurred()) return nullptr;
     sizes[0] = static_cast<int64_t>(storage->nbytes) / item_size(dtype) - offset;
   }
   if (size != Py_None) {
