@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import resource
 import signal
 import time
 from collections import deque, namedtuple
@@ -30,7 +32,6 @@ from argand_nn.data import (
     default_collate,
     get_worker_info,
     random_split,
-    transfer,
 )
 from argand_nn.data.collate import collate, default_collate_fn_map, default_convert
 
@@ -138,14 +139,16 @@ class Variety(Dataset):
         return 7
 
 
-@pytest.fixture(autouse=True)
-def own_shared_memory(monkeypatch, tmp_path_factory):
-    """Batches go through a folder of the test's own, which no other process uses."""
-    monkeypatch.setattr(transfer, "_SHARED_MEMORY", str(tmp_path_factory.mktemp("shm")))
-
-
-def folders():
-    return set(os.listdir(transfer._SHARED_MEMORY))
+def maps():
+    """How many pieces of shared memory this process looks at, and how many of their descriptors are open."""
+    gc.collect()
+    files = [
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{fd}")
+    ]
+    with open("/proc/self/maps") as file:
+        return file.read().count("/memfd:argand"), sum("/memfd:argand" in f for f in files)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
@@ -192,7 +195,7 @@ def test_order_does_not_depend_on_workers():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_of_many_types(workers):
-    before = folders()
+    before = maps()[1]
     batches = list(DataLoader(Variety(), batch_size=3, num_workers=workers))
     assert [len(b["name"]) for b in batches] == [3, 3, 1]
     first = batches[0]
@@ -208,7 +211,121 @@ def test_batches_of_many_types(workers):
     assert isinstance(first["point"], Point)
     assert first["point"].y.dtype == c10.float64
     first["large"].add_(1)  # batches are writable
-    assert folders() == before
+    assert maps()[1] == before
+
+
+class Images(Dataset):
+    """Large samples, also as views of one batch."""
+
+    def __getitem__(self, index):
+        return aten.full((128, 128), float(index)), {"half": aten.full((128, 64), index)}
+
+    def __len__(self):
+        return 24
+
+
+def two_halves(samples):
+    images, rest = default_collate(samples)
+    return images[:1], images[1:], images.transpose(1, 2), rest, images.sum()
+
+
+@pytest.mark.parametrize("collate_fn", [None, two_halves])
+@pytest.mark.parametrize("kept", [0, 1, 3, 100])
+def test_memory_is_filled_again_when_nobody_looks_at_it(collate_fn, kept):
+    before = maps()
+    loader = DataLoader(Images(), 2, num_workers=2, collate_fn=collate_fn, timeout=60)
+    batches, arrays, addresses = deque(maxlen=kept), [], set()
+    for i, batch in enumerate(loader):
+        first = batch[0]
+        addresses.add(first.data_ptr())
+        if i == 3:
+            arrays.append(first.numpy())  # keeps the memory as a tensor does
+        batches.append((i, batch))
+        del batch, first
+        for j, seen in batches:
+            values = [float(2 * j), float(2 * j + 1)]
+            if collate_fn is None:
+                assert seen[0][:, 63, 63].tolist() == values
+                assert seen[1]["half"][:, 5, 5].tolist() == values
+            else:
+                assert seen[0][:, 0, 0].tolist() + seen[1][:, 9, 9].tolist() == values
+                assert seen[2][:, 7, 1].tolist() == values and seen[2].stride()[1:] == (1, 128)
+                assert seen[4].item() == sum(values) * 128 * 128
+        assert all((array == 6.0).any() for array in arrays)
+    if kept == 0:
+        assert len(addresses) < 10
+    batches.clear()
+    arrays.clear()
+    seen = None
+    assert maps() == before
+
+
+def test_a_forked_process_goes_on_to_see_its_batch():
+    iterator = iter(DataLoader(Images(), 2, num_workers=1, timeout=60))
+    batch = next(iterator)
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(theirs)
+        os.read(ours, 1)  # until the other process has gone through the rest
+        os._exit(int(batch[0][:, 1, 1].tolist() != [0.0, 1.0]))
+    os.close(ours)
+    del batch
+    assert len(list(map(id, iterator))) == 11
+    os.close(theirs)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+class Cached(Dataset):
+    """A worker that keeps what it has sent, and sends it again."""
+
+    def __init__(self):
+        self.kept = []
+
+    def __getitem__(self, index):
+        return aten.full((128, 64), float(index))
+
+    def collate(self, samples):
+        if not self.kept:
+            self.kept.append(default_collate(samples))
+        return self.kept[0], default_collate(samples)
+
+    def __len__(self):
+        return 20
+
+
+def test_memory_that_a_worker_keeps_is_not_filled_again():
+    dataset = Cached()
+    loader = DataLoader(dataset, 2, num_workers=1, collate_fn=dataset.collate, timeout=60)
+    for i, (first, own) in enumerate(loader):
+        assert first[:, 0, 0].tolist() == [0.0, 1.0]
+        assert own[:, 0, 0].tolist() == [2.0 * i, 2.0 * i + 1]
+
+
+def test_batches_of_many_large_tensors():
+    loader = DataLoader(Images(), 2, num_workers=1, collate_fn=Many(), timeout=60)
+    for batch in loader:
+        assert [t[3, 3].item() for t in batch] == list(range(200))
+
+
+class Many:
+    def __call__(self, samples):
+        tensors = [default_collate([aten.full((128, 64), float(i))] * 2) for i in range(200)]
+        return [t[0] for t in tensors]
+
+
+def test_what_is_out_of_room_is_said():
+    def limit(worker_id):
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))
+
+    def collate(samples):
+        return aten.zeros(1).expand(1 << 29)
+
+    loader = DataLoader(
+        Images(), 2, num_workers=1, collate_fn=collate, worker_init_fn=limit, timeout=60
+    )
+    with pytest.raises(c10.OutOfMemoryError, match=r"no room for a batch.*fewer workers"):
+        next(iter(loader))
 
 
 class Sparse(Dataset):
@@ -293,7 +410,7 @@ def test_persistent_workers_survive_a_broken_off_epoch():
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_failing_sample_raises_its_own_type_with_the_workers_traceback(persistent):
-    before = folders()
+    before = maps()[1]
     loader = DataLoader(Failing(20), batch_size=2, num_workers=2, persistent_workers=persistent)
     seen = []
     with pytest.raises(ValueError, match="sample five is rotten") as caught:
@@ -302,7 +419,7 @@ def test_a_failing_sample_raises_its_own_type_with_the_workers_traceback(persist
     assert seen == [[0, 1], [2, 3]]
     assert "worker 0 raised ValueError" in str(caught.value)
     assert "__getitem__" in str(caught.value)
-    assert folders() == before
+    assert maps()[1] == before
     assert len(list(DataLoader(Squares(4), num_workers=1))) == 4
     with pytest.raises(ValueError, match="rotten"):
         list(loader)
@@ -318,10 +435,10 @@ def test_errors_that_cannot_be_made_again_are_worker_errors():
 
 
 def test_a_killed_worker_raises_one_clear_error():
-    before = folders()
+    before = maps()[1]
     with pytest.raises(WorkerError, match=r"worker 0 \(pid \d+\) was killed by SIGKILL"):
         list(DataLoader(Suicidal(20), batch_size=2, num_workers=2))
-    assert folders() == before
+    assert maps()[1] == before
 
 
 def test_timeout():
@@ -355,13 +472,13 @@ def test_spawn():
 
 
 def test_breaking_off_ends_the_workers():
-    before = folders()
+    before = maps()[1]
     iterator = iter(DataLoader(Squares(40), num_workers=2))
     next(iterator)
     processes = iterator._workers.processes
     del iterator
     assert not any(process.is_alive() for process in processes)
-    assert folders() == before
+    assert maps()[1] == before
 
 
 @pytest.mark.parametrize(

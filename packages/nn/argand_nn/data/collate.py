@@ -9,6 +9,7 @@ from typing import Any
 
 import argand_aten as aten
 from argand_c10 import Tensor, float64
+from argand_nn.data.transfer import empty_for_batch
 
 __all__ = ["collate", "default_collate", "default_convert", "pin_memory"]
 
@@ -171,4 +172,17 @@ def _stack(tensors: Sequence[Tensor]) -> Tensor:
             f"default_collate: got samples of shapes {sorted(map(list, shapes))}, expected equal "
             "ones; pad them, or pass a collate_fn of your own"
         )
+    first = tensors[0]
+    if all(
+        type(tensor) is Tensor
+        and tensor.is_cpu
+        and tensor.dtype == first.dtype
+        and not tensor.requires_grad
+        for tensor in tensors
+    ):
+        out = empty_for_batch((len(tensors), *first.shape), first.dtype)
+        if out is not None:
+            for part, tensor in zip(out, tensors, strict=True):
+                part.copy_(tensor)
+            return out
     return aten.stack(list(tensors), 0)

@@ -27,7 +27,7 @@ from argand_nn.data.sampler import (
     SequentialSampler,
     draw_seed,
 )
-from argand_nn.data.transfer import make_folder, remove_folder, unpack
+from argand_nn.data.transfer import Blocks
 from argand_nn.data.worker import (
     Batch,
     Exhausted,
@@ -282,18 +282,18 @@ def _context(given: Any, num_workers: int) -> Any:
 
 
 class _Workers:
-    """The worker processes, one pipe each, and the folder of their batch files."""
+    """The worker processes and one pipe each."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         context = loader.multiprocessing_context or multiprocessing.get_context()
-        self.folder = make_folder()
         self.processes: list[Any] = []
         self.connections: list[Connection] = []
+        self.blocks = [Blocks() for _ in range(loader.num_workers)]
         # Answers that each worker still owes, and the number of the epoch that they belong to.
         self.pending = [0] * loader.num_workers
         self.epoch = 0
         self._finalizer = weakref.finalize(
-            self, _shut_down, os.getpid(), self.processes, self.connections, self.folder
+            self, _shut_down, os.getpid(), self.processes, self.connections
         )
         forked = context.get_start_method() == "fork"
         for worker_id in range(loader.num_workers):
@@ -307,7 +307,6 @@ class _Workers:
                 loader.collate_fn,
                 loader.drop_last,
                 loader.worker_init_fn,
-                self.folder,
             )
             _open_ends.add(ours)
             inherited = list(_open_ends) if forked else []
@@ -327,16 +326,14 @@ class _Workers:
         return not self._finalizer.alive
 
     def close(self) -> None:
-        """End the processes and remove the folder."""
+        """End the processes."""
         self._finalizer()
 
     def start_epoch(self, seed: int) -> int:
         """Drop what is left of the last epoch, begin a new one and return its number."""
         for worker, owed in enumerate(self.pending):
             for _ in range(owed):
-                answer = self.receive(worker, 0)
-                if isinstance(answer, Batch):
-                    unpack(answer.content)
+                self.receive(worker, 0)
             self.pending[worker] = 0
             self.send(worker, StartEpoch(seed))
         self.epoch += 1
@@ -349,8 +346,8 @@ class _Workers:
         except (BrokenPipeError, ConnectionResetError):
             pass
 
-    def receive(self, worker: int, timeout: float) -> Any:
-        """The next message of a worker.
+    def receive(self, worker: int, timeout: float) -> tuple[Any, Any]:
+        """The next message of a worker, and the batch that is in it.
 
         Raises:
             WorkerError: if the process is dead, or `timeout` seconds (0: no limit) have passed.
@@ -365,7 +362,10 @@ class _Workers:
         try:
             # A process that has ended may have left an answer in the pipe.
             if connection.poll():
-                return connection.recv()
+                answer = connection.recv()
+                if not isinstance(answer, Batch):
+                    return answer, None
+                return answer, self.blocks[worker].unpack(answer.content, connection)
         except (EOFError, OSError):
             pass  # It died while it was sending.
         process.join(_SHUTDOWN_GRACE)
@@ -385,9 +385,7 @@ def _describe_exit(code: int | None) -> str:
     return f"ended unexpectedly with exit code {code}"
 
 
-def _shut_down(
-    owner: int, processes: list[Any], connections: list[Connection], folder: str
-) -> None:
+def _shut_down(owner: int, processes: list[Any], connections: list[Connection]) -> None:
     if os.getpid() != owner:
         return  # A forked copy: the processes are not its own.
     for connection in connections:
@@ -406,7 +404,6 @@ def _shut_down(
             if process.is_alive():
                 process.kill()
                 process.join()
-    remove_folder(folder)
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -441,7 +438,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         worker = self._active[self._turn % len(self._active)]
         self._turn = (self._turn + 1) % len(self._active)
         number = next(self._numbers)
-        self._workers.send(worker, Task(number, indices))
+        self._workers.send(worker, Task(number, indices, self._workers.blocks[worker].returned()))
         self._waiting.append((number, worker))
         self._workers.pending[worker] += 1
 
@@ -454,7 +451,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         while self._waiting:
             number, worker = self._waiting.popleft()
             try:
-                answer = self._workers.receive(worker, self._loader.timeout)
+                answer, batch = self._workers.receive(worker, self._loader.timeout)
             except BaseException:
                 self._workers.close()
                 self._waiting.clear()
@@ -462,7 +459,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._workers.pending[worker] -= 1
             assert answer.number == number
             if isinstance(answer, Batch):
-                batch = unpack(answer.content)
                 self._send_task()
                 return batch
             if isinstance(answer, Failure):

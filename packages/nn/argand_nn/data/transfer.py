@@ -1,61 +1,186 @@
-"""Batches between processes: tensors through files in shared memory, the rest through the pipe.
+"""Batches between processes: tensors in shared memory, the rest through the pipe.
 
-A worker writes the bytes of a batch's tensors into one file of the loader's own folder; the loader
-maps it and removes its name at once, so that the memory lives as long as the tensors do. Writing
-(not mapping) in the worker makes a full shared memory an error instead of a bus error.
+A worker's `default_collate` writes large tensors into shared memory from the start; other tensors of a batch are copied
+into one block of it. The blocks are files without names, so that nothing stays behind, whoever dies; their descriptors
+follow the batch on the pipe. A block that neither process looks at any more is filled again: memory that is fresh costs
+several times what filling it does.
 """
 
 from __future__ import annotations
 
 import math
-import mmap
 import os
-import shutil
-import tempfile
+import socket
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
 from typing import Any
 
 import argand_aten as aten
 import argand_c10 as c10
-from argand_c10 import Tensor, bfloat16, float8_e4m3fn, float8_e5m2, int16, uint8
+from argand_c10 import OutOfMemoryError, Tensor, UntypedStorage
 
-__all__ = ["PackedBatch", "make_folder", "pack", "remove_folder", "unpack"]
+__all__ = [
+    "Blocks",
+    "PackedBatch",
+    "empty_for_batch",
+    "pack",
+    "send_descriptors",
+    "serve_batches",
+    "take_back",
+]
 
-_SHARED_MEMORY = "/dev/shm"
 _ALIGNMENT = 64
-_WITHOUT_NUMPY = (bfloat16, float8_e4m3fn, float8_e5m2)
+# Tensors from here on have a block of their own.
+_LARGE_BYTES = 64 << 10
+# Linux sends at most 253 descriptors at once.
+_DESCRIPTORS_AT_ONCE = 128
+# Blocks that a worker knows at most, if that is enough for the last few batches: each has a descriptor.
+_MOST_BLOCKS = 64
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_parent=_count_fork)
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """Where a tensor lies in the file: byte offset, NumPy dtype, shape, and the dtype of one that NumPy lacks."""
+    """Where a tensor lies: the number of the block, the first element, dtype, sizes and strides."""
 
+    block: int
     offset: int
-    dtype: str
+    dtype: c10.dtype
     shape: tuple[int, ...]
-    viewed_as: c10.dtype | None
+    strides: tuple[int, ...]
+
+    def on(self, storage: UntypedStorage) -> Tensor:
+        tensor: Tensor = aten.empty(0, dtype=self.dtype, device="cpu")
+        return tensor.set_(storage, self.offset, self.shape, self.strides)
+
+
+@dataclass(frozen=True)
+class _Copied:
+    """In place of a tensor that is to be copied into the batch's common block."""
+
+    number: int
 
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """A batch whose strided tensors are `_Slot`s in the file at `path` (None if it has none)."""
+    """A batch whose strided tensors are `_Slot`s.
+
+    Attributes:
+        tree: the batch.
+        blocks: the numbers of its blocks.
+        fresh: numbers and bytes of those whose descriptors follow.
+        dropped: numbers of blocks that the worker has forgotten.
+    """
 
     tree: Any
-    path: str | None
-    size: int
+    blocks: tuple[int, ...]
+    fresh: tuple[tuple[int, int], ...]
+    dropped: tuple[int, ...]
 
 
-def make_folder() -> str:
-    """A new folder for batch files, in shared memory where there is some."""
-    place = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-    return tempfile.mkdtemp(prefix="argand-data-", dir=place)
+@dataclass
+class _Lent:
+    """A worker's block: how often it was sent, and how many of these times it was given back."""
+
+    storage: UntypedStorage
+    sent: int = 0
+    back: int = 0
+
+    def is_free(self) -> bool:
+        return self.sent == self.back and self.storage._use_count() == 1
 
 
-def remove_folder(path: str) -> None:
-    """Remove a folder of `make_folder` and what is left in it."""
-    shutil.rmtree(path, ignore_errors=True)
+class _Pool:
+    """A worker's blocks by number, oldest first."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, _Lent] = {}
+        self.next_number = 0
+        self.largest = 0  # bytes of a batch
+
+    def take(self, nbytes: int) -> tuple[int, UntypedStorage]:
+        """A block for so many bytes that nobody looks at."""
+        fitting = [
+            (block.storage.nbytes(), number)
+            for number, block in self.blocks.items()
+            if nbytes <= block.storage.nbytes() <= 2 * nbytes and block.is_free()
+        ]
+        if fitting:
+            number = min(fitting)[1]
+            return number, self.blocks[number].storage
+        try:
+            storage = UntypedStorage._new_shared(nbytes)
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(
+                f"DataLoader: there is no room for a batch: {error}; use smaller batches or fewer workers"
+            ) from error
+        self.next_number += 1
+        self.blocks[self.next_number] = _Lent(storage)
+        return self.next_number, storage
+
+    def number_of(self, storage: UntypedStorage) -> int | None:
+        return next((n for n, block in self.blocks.items() if block.storage is storage), None)
+
+    def take_back(self, returned: Sequence[tuple[int, int]]) -> None:
+        """What `Blocks.returned` says."""
+        for number, times in returned:
+            if times < 0:
+                self.blocks.pop(number, None)
+            elif number in self.blocks:
+                self.blocks[number].back = times
+
+    def trim(self, in_use: Sequence[int]) -> tuple[int, ...]:
+        """Forget blocks that have long been of no use, and those beyond the number that may be known."""
+        self.largest = max(self.largest, sum(self.blocks[n].storage.nbytes() for n in in_use))
+        free = {
+            n: b.storage.nbytes() for n, b in self.blocks.items() if n not in in_use and b.is_free()
+        }
+        dropped = []
+        excess = sum(free.values()) - 2 * self.largest
+        for number, nbytes in free.items():
+            if excess > 0:
+                dropped.append(number)
+                excess -= nbytes
+        others = [n for n in self.blocks if n not in in_use and n not in dropped]
+        too_many = len(self.blocks) - len(dropped) - max(_MOST_BLOCKS, 4 * len(in_use))
+        dropped += others[: max(too_many, 0)]
+        for number in dropped:
+            del self.blocks[number]
+        return tuple(dropped)
+
+
+_pool: _Pool | None = None
+
+
+def serve_batches() -> None:
+    """This process is a worker from now on."""
+    global _pool
+    _pool = _Pool()
+
+
+def empty_for_batch(shape: Sequence[int], dtype: c10.dtype) -> Tensor | None:
+    """In a worker, a large new tensor in shared memory, which `pack` need not copy; else None."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if _pool is None or nbytes < _LARGE_BYTES:
+        return None
+    number, storage = _pool.take(nbytes)
+    return _Slot(number, 0, dtype, tuple(shape), _row_major(shape)).on(storage)
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(math.prod(max(size, 1) for size in shape[i + 1 :]) for i in range(len(shape)))
 
 
 def _map_tree(tree: Any, kind: type, convert: Any) -> Any:
@@ -73,72 +198,136 @@ def _map_tree(tree: Any, kind: type, convert: Any) -> Any:
     return tree
 
 
-def pack(batch: Any, folder: str, name: str) -> PackedBatch:
-    """Write the tensors of `batch` into the file `name` of `folder`.
+def pack(batch: Any) -> tuple[PackedBatch, list[UntypedStorage]]:
+    """In a worker, a batch for the pipe, and the shared memory whose descriptors are to follow it.
 
     Raises:
-        OSError: if there is no room; nothing is left behind.
+        OutOfMemoryError: there is no room in shared memory.
     """
-    path = os.path.join(folder, name)
-    size = 0
-    try:
-        with open(path, "wb", buffering=0) as file:
+    pool = _pool
+    assert pool is not None
+    used: dict[int, UntypedStorage] = {}
+    copies: list[tuple[Tensor, int]] = []
+    room = 0
 
-            def write(tensor: Tensor) -> _Slot | Tensor:
-                nonlocal size
-                if tensor.is_sparse:  # it has no memory of its own: through the pipe
-                    return tensor
-                array, viewed_as = _as_array(tensor)
-                offset = -(-size // _ALIGNMENT) * _ALIGNMENT
-                file.seek(offset)
-                data = array.reshape(-1).view("u1").data
-                while data:
-                    data = data[file.write(data) :]
-                size = offset + array.nbytes
-                return _Slot(offset, array.dtype.str, array.shape, viewed_as)
+    def place(tensor: Tensor) -> Any:
+        nonlocal room
+        if tensor.is_sparse:  # it has no memory of its own: through the pipe
+            return tensor
+        tensor = tensor.detach()
+        storage = tensor.untyped_storage()
+        number = pool.number_of(storage)
+        if number is not None:
+            used[number] = storage
+            strides = tuple(tensor.stride())
+            shape = tuple(tensor.shape)
+            return _Slot(number, tensor.storage_offset(), tensor.dtype, shape, strides)
+        copies.append((tensor, room // tensor.dtype.itemsize))
+        room += -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
+        return _Copied(len(copies) - 1)
 
-            tree = _map_tree(batch, Tensor, write)
-    except BaseException as error:
-        if os.path.exists(path):
-            os.unlink(path)
-        if isinstance(error, OSError):
-            raise OSError(
-                error.errno,
-                f"DataLoader: cannot write a batch to {folder}: {error.strerror}; make more shared "
-                "memory available, or use smaller batches or fewer workers",
-            ) from error
-        raise
-    if size == 0:
-        os.unlink(path)
-        return PackedBatch(tree, None, 0)
-    return PackedBatch(tree, path, size)
+    tree = _map_tree(batch, Tensor, place)
+    if copies:
+        rest, used_rest = pool.take(room)
+        used[rest] = used_rest
+        slots = []
+        for tensor, offset in copies:
+            shape = tuple(tensor.shape)
+            slots.append(_Slot(rest, offset, tensor.dtype, shape, _row_major(shape)))
+            slots[-1].on(used_rest).copy_(tensor)
+        tree = _map_tree(tree, _Copied, lambda copied: slots[copied.number])
+    fresh = []
+    for number in used:
+        block = pool.blocks[number]
+        block.sent += 1
+        if block.sent == 1:
+            fresh.append(number)
+    dropped = pool.trim(list(used))
+    sizes = tuple((number, used[number].nbytes()) for number in fresh)
+    return PackedBatch(tree, tuple(used), sizes, dropped), [used[number] for number in fresh]
 
 
-def _as_array(tensor: Tensor) -> tuple[Any, c10.dtype | None]:
-    """The tensor's values as a contiguous NumPy array, or the bit patterns and the dtype where NumPy lacks it."""
-    tensor = tensor.detach().contiguous()
-    if tensor.dtype not in _WITHOUT_NUMPY:
-        return tensor.numpy(), None
-    return tensor.view(int16 if tensor.dtype == bfloat16 else uint8).numpy(), tensor.dtype
+def take_back(returned: Sequence[tuple[int, int]]) -> None:
+    """In a worker: blocks that the loader gives back (`Blocks.returned`)."""
+    assert _pool is not None
+    _pool.take_back(returned)
 
 
-def unpack(packed: PackedBatch) -> Any:
-    """The batch that a worker packed; its file's name is gone afterwards."""
-    import numpy
+def send_descriptors(connection: Connection, files: Sequence[UntypedStorage]) -> None:
+    """Send shared memory after the batch that lies in it."""
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as pipe:
+        for i in range(0, len(files), _DESCRIPTORS_AT_ONCE):
+            part: Any = [file._shared_descriptor() for file in files[i : i + _DESCRIPTORS_AT_ONCE]]
+            reduction.sendfds(pipe, part)
 
-    buffer: Any = b""
-    if packed.path is not None:
-        with open(packed.path, "r+b") as file:
-            buffer = mmap.mmap(file.fileno(), packed.size)
-        os.unlink(packed.path)
 
-    def read(slot: _Slot) -> Tensor:
-        count = math.prod(slot.shape)
-        if count == 0:
-            array = numpy.empty(slot.shape, slot.dtype)
-        else:
-            array = numpy.frombuffer(buffer, slot.dtype, count, slot.offset).reshape(slot.shape)
-        tensor = aten.from_numpy(array)
-        return tensor if slot.viewed_as is None else tensor.view(slot.viewed_as)
+def _receive_descriptors(connection: Connection, count: int) -> list[int]:
+    found: list[int] = []
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as pipe:
+        while len(found) < count:
+            wanted = min(count - len(found), _DESCRIPTORS_AT_ONCE)
+            try:
+                found += reduction.recvfds(pipe, wanted)
+            except BaseException as error:
+                for descriptor in found:
+                    os.close(descriptor)
+                if isinstance(error, RuntimeError):
+                    raise RuntimeError(
+                        f"DataLoader: no file descriptors are left for the {count} tensors of a batch; raise the limit (ulimit -n)"
+                    ) from error
+                raise
+    return found
 
-    return _map_tree(packed.tree, _Slot, read)
+
+@dataclass
+class _Borrowed:
+    """A worker's block in the loader's process: how many batches came in it, how many were given back, forks when the last one came."""
+
+    storage: UntypedStorage
+    received: int = 0
+    back: int = 0
+    forks: int = 0
+
+
+class Blocks:
+    """The loader's side of a worker's blocks."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, _Borrowed] = {}
+
+    def unpack(self, packed: PackedBatch, connection: Connection) -> Any:
+        """The batch that a worker packed. Its memory lives as long as its tensors.
+
+        Raises:
+            RuntimeError: this process has no file descriptors left.
+            EOFError: the worker is gone.
+        """
+        descriptors = _receive_descriptors(connection, len(packed.fresh)) if packed.fresh else []
+        for descriptor, (number, nbytes) in zip(descriptors, packed.fresh, strict=True):
+            self._blocks[number] = _Borrowed(UntypedStorage._open_shared(descriptor, nbytes, False))
+        for number in packed.dropped:
+            self._blocks.pop(number, None)
+        parts = {}
+        for number in packed.blocks:
+            block = self._blocks[number]
+            block.received += 1
+            block.forks = _forks
+            parts[number] = block.storage[:]  # counts as one who looks at the block
+        return _map_tree(packed.tree, _Slot, lambda slot: slot.on(parts[slot.block]))
+
+    def returned(self) -> tuple[tuple[int, int], ...]:
+        """Blocks that nobody looks at any more: numbers and how many batches came in them.
+
+        A process that was forked meanwhile may look at a block for ever: the number of its batches is -1.
+        """
+        found = []
+        for number, block in list(self._blocks.items()):
+            if block.back == block.received or block.storage._use_count() > 1:
+                continue
+            if block.forks != _forks:
+                del self._blocks[number]
+                found.append((number, -1))
+            else:
+                block.back = block.received
+                found.append((number, block.received))
+        return tuple(found)

@@ -14,7 +14,7 @@ from typing import Any
 
 import argand_c10 as c10
 from argand_nn.data.fetch import make_fetcher
-from argand_nn.data.transfer import PackedBatch, pack
+from argand_nn.data.transfer import PackedBatch, pack, send_descriptors, serve_batches, take_back
 
 __all__ = ["WorkerError", "WorkerInfo", "get_worker_info"]
 
@@ -63,7 +63,6 @@ class WorkerSetup:
     collate_fn: Callable[[Any], Any]
     drop_last: bool
     init_fn: Callable[[int], Any] | None
-    folder: str
 
 
 @dataclass(frozen=True)
@@ -75,15 +74,16 @@ class StartEpoch:
 
 @dataclass(frozen=True)
 class Task:
-    """Asks for the batch of these indices (an iterable dataset ignores them)."""
+    """Asks for the batch of these indices (an iterable dataset ignores them), and gives memory back (`Blocks.returned`)."""
 
     number: int
     indices: Any
+    returned: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A worker's answer to a task."""
+    """A worker's answer to a task; its memory follows (`transfer.send_descriptors`)."""
 
     number: int
     content: PackedBatch
@@ -145,6 +145,7 @@ def run_worker(setup: WorkerSetup, connection: Connection, inherited: list[Conne
     for other in inherited:
         other.close()
     c10.set_num_threads(1)
+    serve_batches()
     try:
         _serve(setup, connection)
     except (BrokenPipeError, ConnectionResetError, EOFError, KeyboardInterrupt):
@@ -185,11 +186,13 @@ def _serve(setup: WorkerSetup, connection: Connection) -> None:
                 startup_error = error
             continue
         answer: Batch | Exhausted | Failure
+        files: list[c10.UntypedStorage] = []
+        take_back(message.returned)
         try:
             if startup_error is not None:
                 raise startup_error
-            name = f"{setup.worker_id}-{message.number}"
-            answer = Batch(message.number, pack(fetcher(message.indices), setup.folder, name))
+            packed, files = pack(fetcher(message.indices))
+            answer = Batch(message.number, packed)
         except StopIteration as end:
             if setup.is_iterable:
                 answer = Exhausted(message.number)
@@ -197,16 +200,20 @@ def _serve(setup: WorkerSetup, connection: Connection) -> None:
                 answer = Failure.of(message.number, end)
         except Exception as error:
             answer = Failure.of(message.number, error)
-        _send(connection, answer)
+        if _send(connection, answer):
+            send_descriptors(connection, files)
+        del files  # the memory is the loader's from now on
 
 
-def _send(connection: Connection, answer: Batch | Exhausted | Failure) -> None:
+def _send(connection: Connection, answer: Batch | Exhausted | Failure) -> bool:
     try:
         connection.send(answer)
+        return True
     except (BrokenPipeError, ConnectionResetError):
         raise
     except Exception as error:
         connection.send(Failure.of(answer.number, error))
+        return False
 
 
 def _seed(setup: WorkerSetup, base_seed: int) -> None:
