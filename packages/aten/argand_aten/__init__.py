@@ -29,12 +29,14 @@ from argand_aten import (  # noqa: E402  (use the operators)
     _statistics,
     _tensor_methods,
     _tensor_types,
+    _typed_storage,
 )
 
-for _module in (_functions, _low_rank, _native, _statistics, _tensor_types):
+for _module in (_functions, _low_rank, _native, _statistics, _tensor_types, _typed_storage):
     globals().update({name: getattr(_module, name) for name in _module.__all__})
 
 _tensor_methods.install(_C.set_tensor_attribute)
+_typed_storage.install(_C.set_tensor_attribute)
 _rules.install(_C.operators)
 _fft_kernels.install()
 
@@ -44,10 +46,12 @@ if TYPE_CHECKING:
     from argand_aten._native import *  # noqa: F403
     from argand_aten._statistics import *  # noqa: F403
     from argand_aten._tensor_types import *  # noqa: F403
+    from argand_aten._typed_storage import *  # noqa: F403
     from argand_aten.generated._ops import *  # type: ignore[assignment,no-redef]  # noqa: F403  # the functions above take the place of operators
 
 __version__ = "0.1.0"
 __all__ = [
     "Tensor", "as_tensor", "from_numpy", "ops", "tensor", *_functions.__all__, *_low_rank.__all__, *_native.__all__, *_statistics.__all__, *_tensor_types.__all__,
+    *_typed_storage.__all__,
     *(n for n in _C.functions if not n.startswith("_")),
 ]  # fmt: skip

@@ -32,6 +32,10 @@ def __getattr__(name: str) -> Any:
         return _runtime.is_initialized()
     if name in _OLD_NAMES:
         return getattr(_runtime, _OLD_NAMES[name])
+    if name.endswith("Storage"):
+        storages = importlib.import_module("argand_aten._typed_storage").cuda_storages
+        if name in storages:
+            return storages[name]
     if name.endswith("Tensor"):
         types = importlib.import_module("argand_aten._tensor_types").cuda_types
         if name in types:
