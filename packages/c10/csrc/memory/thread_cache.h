@@ -61,7 +61,7 @@ void bypass_free(void* p);
 void count_slow(int64_t change, uint64_t allocations);
 
 // A block of a class; NULL when memory is exhausted.
-inline void* class_allocate(int c) {
+__attribute__((always_inline)) inline void* class_allocate(int c) {
   ThreadCache* tc = t_cache;
   if (__builtin_expect(tc && tc->epoch == g_cache_epoch.load(std::memory_order_relaxed), 1)) {
     const uint16_t n = tc->count[c];
@@ -73,7 +73,7 @@ inline void* class_allocate(int c) {
   return small_allocate_slow(c);
 }
 
-inline void class_free(int c, void* p) {
+__attribute__((always_inline)) inline void class_free(int c, void* p) {
   ThreadCache* tc = t_cache;
   if (__builtin_expect(tc && tc->epoch == g_cache_epoch.load(std::memory_order_relaxed), 1)) {
     const uint16_t n = tc->count[c];
