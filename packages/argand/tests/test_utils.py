@@ -471,3 +471,24 @@ def test_tensors_by_device_and_dtype():
     for wrong in ([[a, b], [a]], [[None], [a]]):
         with pytest.raises(RuntimeError, match="lists of one length"):
             group(wrong)
+
+
+def test_helpers_of_checkpoints():
+    from argand.utils.checkpoint import check_backward_validity, detach_variable
+
+    x = torch.ones(2, requires_grad=True)
+    found = detach_variable((x * 2, 3, x.detach()))
+    assert found[0].is_leaf and found[0].requires_grad and found[1] == 3
+    assert not found[2].requires_grad and found[0].tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="got list"):
+        detach_variable([x])
+    check_backward_validity((1, x))
+    with pytest.warns(UserWarning, match="none of which requires grad"):
+        check_backward_validity((1, x.detach()))
+
+
+def test_uninitialized_parameters_are_not_shared():
+    p = nn.parameter.UninitializedParameter()
+    assert isinstance(p, nn.parameter.UninitializedTensorMixin)
+    with pytest.raises(RuntimeError, match="share_memory_: got an uninitialized"):
+        p.share_memory_()

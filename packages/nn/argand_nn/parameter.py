@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import argand_aten as aten
 from argand_c10 import Buffer, Parameter, Tensor
@@ -56,6 +56,12 @@ class UninitializedTensorMixin:
 
     def __repr__(self, **kwargs: Any) -> str:
         return f"<{type(self).__name__}>"
+
+    def share_memory_(self) -> NoReturn:
+        raise RuntimeError(
+            "share_memory_: got an uninitialized parameter or buffer, expected one with values; "
+            "call the lazy module once before"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         result = type(self)(*self._arguments())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from argand import cuda
@@ -25,9 +26,11 @@ __all__ = [
     "CheckpointError",
     "CheckpointPolicy",
     "SelectiveCheckpointContext",
+    "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
+    "detach_variable",
     "get_device_states",
     "noop_context_fn",
     "set_checkpoint_early_stop",
@@ -48,3 +51,26 @@ def set_device_states(
     """Gives the generators of devices the states that `get_device_states` found."""
     for device, state in zip(devices, states, strict=False):
         cuda.set_rng_state(state, device)
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a function that is to run again: tensors without their histories, which require gradients as before; all else as it is.
+
+    Raises:
+        RuntimeError: if `inputs` is not a tuple.
+    """
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable: got {type(inputs).__name__}, expected a tuple")
+    return tuple(
+        value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
+        for value in inputs
+    )
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn if no tensor among the inputs requires gradients, so that those of a checkpoint would be None."""
+    if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
+        warnings.warn(
+            "checkpoint: got inputs none of which requires grad, expected one that does; gradients will be None",
+            stacklevel=2,
+        )
