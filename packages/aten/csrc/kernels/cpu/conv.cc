@@ -16,31 +16,51 @@
 namespace argand::kernels::cpu {
 namespace {
 
+// The taps of folded planes, whose rows are those of the depth and the height: numbered in the order of what they read, rising (`direction` 1) or
+// falling. Layer 0 of `made` ones of so many rows reads layer start(t) of `layers` at the tap t of the depth.
+template <class P, class F>
+Taps folded_taps(const Geometry& g, const P& planes, int64_t made, int64_t height, F&& start, int64_t layers, int direction) {
+  const auto order = [&](int64_t i, int64_t n) { return direction > 0 ? i : n - 1 - i; };
+  Taps taps;
+  taps.layers.emplace_back(0, 0);
+  for (int64_t n = 0; n < g.kd; n++) {
+    const int64_t t = order(n, g.kd), first = std::clamp<int64_t>(-start(t), 0, made), last = std::clamp<int64_t>(layers - start(t), first, made);
+    for (int64_t m = 0; m < g.kh; m++) {
+      const int64_t i = order(m, g.kh);
+      taps.rows.push_back({t * g.kh + i, planes.layer_offset(g, t) + planes.row_offset(g, i), first * height, last * height});
+    }
+  }
+  for (int64_t m = 0; m < g.kw; m++) taps.columns.emplace_back(order(m, g.kw), planes.column_offset(g, order(m, g.kw)));
+  return taps;
+}
+
 template <class T>
 void forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Results& results) {
   using E = compute_t<T>;
-  const InputPlanes planes(g, sizeof(E), true);
+  const InputPlanes planes(g, sizeof(E), Use::kResult);
   const Tensor hold_bias = bias ? to_dtype(bias, sizeof(E) == 8 ? ARGAND_FLOAT64 : ARGAND_FLOAT32) : Tensor();
   if constexpr (std::is_same_v<T, E>)
     if (AcrossImages<E>::fits(g, g.pixels())) {
       const AcrossImages<E> across(g, false);
       if (across.pays(g, planes, g.oh, g.od)) return across.run(input.data<E>(), weight.data<E>(), bias ? hold_bias.data<E>() : nullptr, results);
     }
-  Product<T, E> p(planes, g.in, g.out, g.oh, results);
-  p.result_h = g.oh, p.result_w = g.ow, p.step_h = p.step_w = 1;
+  const int64_t height = planes.folded ? g.od * g.oh : g.oh;
+  Product<T, E> p(planes, g.in, g.out, height, results);
+  p.result_h = height, p.result_w = g.ow, p.step_h = p.step_w = 1;
   if (bias) p.bias = hold_bias.data<E>();
   Taps taps;
-  for (int64_t t = 0; t < g.kd; t++) taps.layers.emplace_back(t, t * g.dd);
-  for (int64_t i = 0; i < g.kh; i++) {
+  if (planes.folded) taps = folded_taps(g, planes, g.od, g.oh, [&](int64_t t) { return t * g.dd - g.pd; }, g.d, 1);
+  for (int64_t t = 0; !planes.folded && t < g.kd; t++) taps.layers.emplace_back(t, t * g.dd);
+  for (int64_t i = 0; !planes.folded && i < g.kh; i++) {
     const int64_t y = i * g.dh - g.ph;  // what pixel row 0 reads
     taps.rows.push_back({i, planes.row_offset(g, i), y < 0 ? std::min(g.oh, (-y + g.sh - 1) / g.sh) : 0, std::min(g.oh, count_inside(g.h, y, g.sh))});
     if (planes.merged) taps.rows.back().first = 0, taps.rows.back().last = p.height;
   }
-  for (int64_t j = 0; j < g.kw; j++) taps.columns.emplace_back(j, planes.column_offset(g, j));
+  for (int64_t j = 0; !planes.folded && j < g.kw; j++) taps.columns.emplace_back(j, planes.column_offset(g, j));
   p.passes.push_back(std::make_unique<Pass<E>>(std::move(taps), planes, p.slices, p.height,
                                                [&](int64_t c, int64_t t, int64_t i, int64_t j) { return ((c * g.kd + t) * g.kh + i) * g.kw + j; }));
   Pass<E>& pass = *p.passes[0];
-  pass.count = g.od, pass.source_step = g.sd, pass.source_layer = -g.pd;
+  if (!planes.folded) pass.count = g.od, pass.source_step = g.sd, pass.source_layer = -g.pd;
   pack(pass, p.blocks, p.height * planes.width, g.groups, g.out, weight.data<T>(), g.out * pass.k(), pass.k());
   const T* in = input.data<T>();
   run_passes<T, E>(p, g.batch, g.groups, [&](int64_t unit, int64_t count, int64_t channel, E* to, int64_t begin, int64_t end) {
@@ -50,6 +70,7 @@ void forward(const Geometry& g, const Tensor& input, const Tensor& weight, const
 
 // The taps that reach a stride phase (a, b) of the input's gradient, in layers of phase c; in the order of what they read.
 Taps phase_taps(const Geometry& g, const GradientPlanes& planes, int64_t c, int64_t a, int64_t b) {
+  if (planes.folded) return folded_taps(g, planes, g.d, g.h, [&](int64_t t) { return g.pd - t * g.dd; }, g.od, -1);
   Taps taps;
   for (int64_t t = g.kd - 1; t >= 0; t--)
     if (t * g.dd % g.sd == c) taps.layers.emplace_back(t, -(t * g.dd / g.sd));
@@ -75,8 +96,9 @@ void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight,
       const AcrossImages<E> across(g, true);
       if (across.pays(g, planes, planes.qh, (g.d + g.sd - 1) / g.sd)) return across.run(grad.data<E>(), weight.data<E>(), nullptr, results);
     }
-  Product<T, E> p(planes, g.out, g.in, planes.qh, results);
-  p.result_h = g.h, p.result_w = g.w, p.step_h = g.sh, p.step_w = g.sw;
+  const int64_t deep = planes.folded ? g.d : 1;
+  Product<T, E> p(planes, g.out, g.in, deep * planes.qh, results);
+  p.result_h = deep * g.h, p.result_w = g.w, p.step_h = g.sh, p.step_w = g.sw;
   bool complete = true;  // every phase has a tap
   for (int64_t c = 0; c < g.sd; c++)
     for (int64_t a = 0; a < g.sh; a++)
@@ -93,6 +115,7 @@ void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight,
         const int64_t front = g.pd > c ? (g.pd - c + g.sd - 1) / g.sd : 0;  // layers of the phase that are padding
         pass.step = g.sd, pass.layer = front * g.sd + c - g.pd, pass.source_layer = front, pass.source_step = 1;
         pass.count = count_inside(g.d, pass.layer, g.sd);
+        if (planes.folded) pass.source_layer = 0, pass.count = 1;
         pass.y0 = planes.first_h(g, a) * g.sh + a - g.ph, pass.x0 = planes.first_w(g, b) * g.sw + b - g.pw;
         pack(pass, p.blocks, p.height * planes.width, g.groups, g.in, weight.data<T>(), g.out * g.in * g.taps(), g.taps());
       }
@@ -277,7 +300,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   const Results results{g.out, g.pixels(), input.dtype(), out ? out.data<char>() : nullptr, hands_over ? epilogue : nullptr};
   if (g.is_whole() && g.groups == 1 && g.in > 0)
     whole_forward(g, x, w, bias, results);
-  else if (g.is_pointwise() && g.out >= 4 && g.in > 0 && (x.itemsize() < 4 || !InputPlanes(g, x.itemsize(), true).merged))
+  else if (g.is_pointwise() && g.out >= 4 && g.in > 0 && (x.itemsize() < 4 || !InputPlanes(g, x.itemsize(), Use::kResult).merged))
     pointwise_forward(g, x, w, bias, results);
   else
     dispatch_floating("convolution", input.dtype(), [&](auto tag) {
@@ -330,11 +353,12 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
         backward_input<T>(g, dy, w, dx);
     }
     if (output_mask[1]) {
-      dw = zeros(w.sizes(), x.dtype());
+      const bool adds = products && !whole;
+      dw = adds || !dy.numel() ? zeros(w.sizes(), x.dtype()) : empty(w.sizes(), x.dtype());
       if (dw.numel() && dy.numel() && whole)
         gemm(x.dtype(), g.out, k, g.batch, 1, {dy->data, 1, g.out}, {x->data, k, 1}, 0, dw->data, k);
       else if (dw.numel() && dy.numel())
-        products ? pointwise_backward_weight(g, x, dy, dw) : WeightGradient<T>(g, x, dy).run(dw);
+        adds ? pointwise_backward_weight(g, x, dy, dw) : WeightGradient<T>(g, x, dy).run(dw);
     }
     if (output_mask[2]) db = bias_gradient<T>(g, dy);
   });

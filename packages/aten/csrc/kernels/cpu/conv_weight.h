@@ -22,14 +22,15 @@ class WeightGradient {
 
  public:
   WeightGradient(const Geometry& geo, const Tensor& input, const Tensor& grad)
-      : g(geo), planes(geo, sizeof(E), false), in(input.data<T>()), dy(grad.data<T>()) {
-    for (int64_t t = 0; t < g.kd; t++)
-      for (int64_t c = 0; c < g.in; c++)
-        for (int64_t i = 0; i < g.kh; i++)
-          for (int64_t j = 0; j < g.kw; j++) {
-            offsets.push_back(c * planes.per_channel + t * g.dd * planes.per_layer + planes.row_offset(g, i) + planes.column_offset(g, j));
-            places.push_back(((c * g.kd + t) * g.kh + i) * g.kw + j);
-          }
+      : g(geo), flat(is_flat(geo)), planes(geo, sizeof(E), flat ? Use::kWeight : Use::kRows), in(input.data<T>()), dy(grad.data<T>()) {
+    for (int64_t n = 0; n < g.kd * g.in; n++) {  // of flat volumes as the weight lies, else layer by layer
+      const int64_t t = flat ? n % g.kd : n / g.in, c = flat ? n / g.kd : n % g.in;
+      for (int64_t i = 0; i < g.kh; i++)
+        for (int64_t j = 0; j < g.kw; j++) {
+          offsets.push_back(c * planes.per_channel + planes.layer_offset(g, t) + planes.row_offset(g, i) + planes.column_offset(g, j));
+          places.push_back(((c * g.kd + t) * g.kh + i) * g.kw + j);
+        }
+    }
     k = static_cast<int64_t>(offsets.size());
     lanes = round_up(g.out, loops.lanes);
     size = k * lanes;
@@ -40,47 +41,87 @@ class WeightGradient {
   void run(const Tensor& out) {
     if (g.out < 4) return run_by_dots(out);
     const int64_t bytes = g.groups * size * static_cast<int64_t>(sizeof(E));
-    if (bytes > kSmallWeight || g.batch == 1) return run_by_taps(out);
+    if (flat || bytes > kSmallWeight || g.batch == 1) return run_by_taps(out);
     // Small weights: images in fixed chunks, each with a sum of its own.
     const int64_t chunks = std::min<int64_t>(g.batch, 8), per = (g.batch + chunks - 1) / chunks;
     Scratch<E> partial(chunks * g.groups * size);
     std::memset(partial.get(), 0, static_cast<size_t>(chunks * bytes));
     parallel_for(0, chunks * g.groups, row_grain(per * size * g.pixels(), 200000), [&](int64_t begin, int64_t end) {
-      Scratch<E> source(source_size), grad(grad_size);
+      Scratch<E> source(source_size), grad(strip_size());
       for (int64_t t = begin; t < end; t++)
         for (int64_t i = t / g.groups * per; i < g.batch && i < (t / g.groups + 1) * per; i++) {
-          fill(i, t % g.groups, source, 0, g.in * g.d);
-          transpose(i, t % g.groups, grad, 0, g.pixels());
-          accumulate(source, grad, 1, partial + t * size, 0, k);
+          fill(i, t % g.groups, source, 0, layers());
+          for_strips([&](const Strip& strip) {
+            transpose(i, t % g.groups, grad, strip.pixel, strip.height * strip.length);
+            accumulate(strip, source, grad, partial + t * size, 0, k);
+          });
         }
     });
     for (int64_t group = 0; group < g.groups; group++) store(out, group, partial + group * size, chunks, g.groups * size);
   }
 
  private:
-  // Large weights: the taps are split among the threads, each going through all images.
+  // Pixels that are gone through together: rows of a layer, or a part of one.
+  struct Strip {
+    int64_t layer, y, x, height, length, pixel;
+  };
+  // Few pixels in short rows: each tap's planes, where they stay in the second-level cache, have those of an image in one run.
+  static bool is_flat(const Geometry& g) {
+    constexpr int64_t kShortRow = 8, kChannels = 64, kPlanes = 3 << 19;  // channels of the result that are worth a plane for each tap; bytes of all
+    const int64_t size = sizeof(E);
+    return g.out >= kChannels && g.ow <= kShortRow && (g.sd == 1 || g.od == 1) && (g.d == 1 || g.od > 1) &&
+           g.batch * g.in * g.kh * g.kw * (g.d + 2 * g.pd) * g.oh * g.ow * size <= kPlanes &&
+           g.pixels() * round_up(g.out, conv_loops<E>().lanes) * size <= kBandBytes;
+  }
+  int64_t layers() const { return g.in * planes.layers; }
+  template <class F>
+  void for_strips(F&& f) const {
+    const int64_t pixels = std::max<int64_t>(1, kBandBytes / (static_cast<int64_t>(sizeof(E)) * lanes)), rows = std::max<int64_t>(1, pixels / g.ow),
+                  columns = rows > 1 || g.ow < 2 * pixels ? g.ow : pixels;
+    for (int64_t z = 0; z < g.od; z++)
+      for (int64_t y = 0; y < g.oh; y += rows)
+        for (int64_t x = 0; x < g.ow; x += columns)
+          f(Strip{z, y, x, std::min(rows, g.oh - y), std::min(columns, g.ow - x), (z * g.oh + y) * g.ow + x});
+  }
+  int64_t strip_size() const {
+    int64_t most = 0;
+    for_strips([&](const Strip& s) { most = std::max(most, s.height * s.length); });
+    return most * lanes;
+  }
+  // Large weights, or many small images: the taps are split among the threads, each going through all images.
   void run_by_taps(const Tensor& out) {
     const int64_t images = std::max<int64_t>(1, std::min(g.batch, kSharedImages / ((source_size + grad_size) * static_cast<int64_t>(sizeof(E)))));
-    Scratch<E> source(images * source_size), grad(images * grad_size), acc(size);
+    const bool at_once = images >= g.batch;
+    Scratch<E> source(images * source_size), grad(images * grad_size), kept(at_once ? 0 : size);
     const int64_t span =
         std::max<int64_t>(1, kTapBytes / (8 * lanes * static_cast<int64_t>(sizeof(E))));  // blocks of 8 taps whose sums stay in cache
-    for (int64_t group = 0; group < g.groups; group++) {
-      std::memset(acc.get(), 0, sizeof(E) * static_cast<size_t>(size));
+    for (int64_t group = 0; group < g.groups; group++)
       for (int64_t first = 0; first < g.batch; first += images) {
         const int64_t count = std::min(images, g.batch - first), pixels = g.pixels();
-        const int64_t layers = g.in * g.d;
-        parallel_for(0, count * layers, row_grain(planes.per_layer), [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; i++) fill(first + i / layers, group, source + i / layers * source_size, i % layers, i % layers + 1);
+        parallel_for(0, count * layers(), row_grain(planes.per_layer), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; i++)
+            fill(first + i / layers(), group, source + i / layers() * source_size, i % layers(), i % layers() + 1);
         });
         parallel_for(0, count, row_grain(grad_size), [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; i++) transpose(first + i, group, grad + i * grad_size, 0, pixels);
         });
         parallel_for(0, (k + 7) / 8, row_grain(8 * lanes * pixels * count, 200000), [&](int64_t begin, int64_t end) {
-          for (int64_t b = begin; b < end; b += span) accumulate(source, grad, count, acc, b * 8, std::min(std::min(b + span, end) * 8, k));
+          Scratch<E> own(at_once ? std::min(span, end - begin) * 8 * lanes : 0);
+          for (int64_t b = begin; b < end; b += span) {
+            const int64_t tap = b * 8, stop = std::min(std::min(b + span, end) * 8, k);
+            E* const sums = at_once ? own.get() : kept + tap * lanes;
+            if (first == 0) std::fill_n(sums, (stop - tap) * lanes, E(0));
+            if (flat)
+              accumulate_images(source, grad, count, sums, tap, stop);
+            else
+              for (int64_t i = 0; i < count; i++)
+                for_strips([&](const Strip& strip) {
+                  accumulate(strip, source + i * source_size, grad + i * grad_size + strip.pixel * lanes, sums, tap, stop);
+                });
+            if (first + count == g.batch) store_taps(out, group, sums, tap, stop);
+          }
         });
       }
-      store(out, group, acc, 1, 0);
-    }
   }
   // Few channels (depthwise): a dot product per tap and layer, over rows padded with zeros to the planes' width.
   void run_by_dots(const Tensor& out) {
@@ -96,7 +137,7 @@ class WeightGradient {
           const int64_t channel = group * g.out + o;
           for (int64_t q = 0; q < k; q++) sum[q] = 0;
           for (int64_t i = 0; i < g.batch; i++) {
-            fill(i, group, source, 0, g.in * g.d);
+            fill(i, group, source, 0, layers());
             for (int64_t z = 0; z < g.od; z++) {
               fill_plane<T, E>(grad, g.oh, planes.width, dy + ((i * g.groups * g.out + channel) * g.od + z) * g.oh * g.ow, 1, 0, g.oh, g.ow, 1, 1, 0,
                                0);
@@ -124,12 +165,13 @@ class WeightGradient {
   void fill(int64_t image, int64_t group, E* source, int64_t begin, int64_t end) const {
     planes.fill<T, E>(g, in + (image * g.groups + group) * g.in * g.volume(), 1, source, begin, end);
   }
-  // grad[pixel][channel], channels padded with zeros to whole vectors.
-  void transpose(int64_t image, int64_t group, E* grad, int64_t begin, int64_t end) const {
+  // grad[pixel][channel] from a pixel on, channels padded with zeros to whole vectors.
+  void transpose(int64_t image, int64_t group, E* grad, int64_t first, int64_t count) const {
     const int64_t pixels = g.pixels();
     const T* from = dy + (image * g.groups + group) * g.out * pixels;
-    for (int64_t p = begin; p < end; p++) std::fill(grad + p * lanes + g.out, grad + (p + 1) * lanes, E(0));
-    transposed(grad + begin * lanes, lanes, from + begin, pixels, end - begin, g.out);
+    if (lanes > g.out)
+      for (int64_t p = 0; p < count; p++) std::fill(grad + p * lanes + g.out, grad + (p + 1) * lanes, E(0));
+    transposed(grad, lanes, from + first, pixels, count, g.out);
   }
   // to[r * to_row + c] = from[c * from_column + r] for r < rows, c < columns.
   template <class To, class From>
@@ -152,49 +194,59 @@ class WeightGradient {
             }
     }
   }
-  // acc[tap][channel] += ... for taps [begin, end), image by image and layer by layer in bands of pixel rows.
-  void accumulate(const E* source, const E* grad, int64_t images, E* acc, int64_t begin, int64_t end) const {
-    const int64_t band = std::max<int64_t>(1, kBandBytes / (static_cast<int64_t>(sizeof(E)) * lanes * g.ow));
-    for (int64_t i = 0; i < images; i++, source += source_size, grad += grad_size)
-      for (int64_t z = 0; z < g.od; z++) {
-        const E* from = source + layer_of(z) * planes.per_layer;
-        const int64_t stop = std::min(end, last_tap(z));
-        for (int64_t y = 0; y < g.oh; y += band) {
-          const int64_t height = std::min(band, g.oh - y);
-          for (int64_t q = std::max(begin, first_tap(z)); q < stop;) {
-            int rows = loops.rows;
-            while (rows > stop - q) rows /= 2;
-            loops.weight_block(rows, from + y * planes.width, offsets.data() + q, height, g.ow, planes.width, grad + (z * g.oh + y) * g.ow * lanes,
-                               lanes, lanes, acc + q * lanes, lanes);
-            q += rows;
-          }
-        }
-      }
+  // sums[tap - begin][channel] += ... for taps [begin, end) of a strip, whose gradients begin at `grad`.
+  void accumulate(const Strip& s, const E* source, const E* grad, E* sums, int64_t begin, int64_t end) const {
+    const E* from = source + layer_of(s.layer) * planes.per_layer + s.y * planes.width + s.x;
+    for_blocks(std::max(begin, first_tap(s.layer)), std::min(end, last_tap(s.layer)), [&](int64_t q, int rows) {
+      loops.weight_block(rows, from, offsets.data() + q, s.height, s.length, planes.width, grad, lanes, lanes, sums + (q - begin) * lanes, lanes);
+    });
+  }
+  // The same for all pixels of flat images.
+  void accumulate_images(const E* source, const E* grad, int64_t images, E* sums, int64_t begin, int64_t end) const {
+    const int64_t band = std::max<int64_t>(1, kBandBytes / (static_cast<int64_t>(sizeof(E)) * grad_size));
+    for (int64_t i = 0; i < images; i += band)
+      for_blocks(begin, end, [&](int64_t q, int rows) {
+        loops.weight_block(rows, source + i * source_size, offsets.data() + q, std::min(band, images - i), g.pixels(), source_size,
+                           grad + i * grad_size, lanes, lanes, sums + (q - begin) * lanes, lanes);
+      });
+  }
+  template <class F>
+  void for_blocks(int64_t begin, int64_t end, F&& f) const {
+    for (int64_t q = begin; q < end;) {
+      int rows = loops.rows;
+      while (rows > end - q) rows /= 2;
+      f(q, rows);
+      q += rows;
+    }
   }
   // out[channel][tap] = sum over chunks of sums[chunk][tap][channel], which are added up in the first.
   void store(const Tensor& out, int64_t group, E* sums, int64_t chunks, int64_t chunk_stride) const {
-    if (chunks > 1)
-      parallel_for(0, size, row_grain(chunks), [&](int64_t begin, int64_t end) {
+    constexpr int64_t kTaps = 64;
+    parallel_for(0, (k + kTaps - 1) / kTaps, row_grain(kTaps * lanes * chunks), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; b++) {
+        const int64_t tap = b * kTaps, stop = std::min(tap + kTaps, k);
         for (int64_t c = 1; c < chunks; c++)
-          for (int64_t i = begin; i < end; i++) sums[i] += sums[c * chunk_stride + i];
-      });
-    constexpr int64_t kRows = 16;
-    T* to = out.data<T>() + group * g.out * k;
-    const int64_t near = k / g.kd;  // taps of one layer and all its channels
-    parallel_for(0, (g.out + kRows - 1) / kRows, row_grain(kRows * k), [&](int64_t begin, int64_t end) {
-      const int64_t first = begin * kRows, rows = std::min(end * kRows, g.out) - first, taps = g.kh * g.kw;
-      if (g.kd == 1) return transposed(to + first * k, k, sums + first, lanes, rows, k);
-      for (int64_t t = 0; t < g.kd; t++)
-        for (int64_t c = 0; c < g.in; c++)
-          transposed(to + first * k + (c * g.kd + t) * taps, k, sums + (t * near + c * taps) * lanes + first, lanes, rows, taps);
+          for (int64_t i = tap * lanes; i < stop * lanes; i++) sums[i] += sums[c * chunk_stride + i];
+        store_taps(out, group, sums + tap * lanes, tap, stop);
+      }
     });
+  }
+  // out[channel][tap] = sums[tap - begin][channel].
+  void store_taps(const Tensor& out, int64_t group, const E* sums, int64_t begin, int64_t end) const {
+    T* const to = out.data<T>() + group * g.out * k;
+    for (int64_t q = begin, n; q < end; q += n) {  // taps that lie side by side
+      const int64_t place = places[static_cast<size_t>(q)];
+      for (n = 1; q + n < end && places[static_cast<size_t>(q + n)] == place + n;) n++;
+      transposed(to + place, k, sums + (q - begin) * lanes, lanes, g.out, n);
+    }
   }
 
   const Geometry& g;
+  bool flat;
   InputPlanes planes;
   const T *in, *dy;
   const ConvLoops<E>& loops = conv_loops<E>();
-  std::vector<int64_t> offsets, places;  // of the planes, and in the weight of a result channel, per tap: (t, channel, i, j)
+  std::vector<int64_t> offsets, places;  // of the planes, and in the weight of a result channel, per tap
   int64_t k, lanes, size, source_size, grad_size;
 };
 
