@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -122,6 +124,43 @@ def test_small_and_large_matrices(dtype):
     assert np.isnan(run("linalg_det", np.array([[0, 1], [np.nan, 1]], dtype)))
     assert run("linalg_det", np.array([[0, 1], [0, 1]], dtype)) == 0
     assert run("linalg_lu_factor_ex", np.array([[0, 1], [0, 1]], dtype))[2] == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_triangles_that_are_solved_by_halves(dtype):
+    """Most of the rows of LU are exchanged, as the largest elements lie on the other diagonal."""
+    n, k = 211, 70
+    a = matrix((n, n), dtype) + 40 * np.eye(n, dtype=dtype)[::-1]
+    b = matrix((n, k), dtype, 1)
+    for part in (a, a[:, :130], a[:130]):
+        p, lower, upper = run("linalg_lu", part)
+        close(p @ lower @ upper, part)
+        assert np.abs(lower).max() <= (1.5 if np.iscomplexobj(lower) else 1.0001)
+    lu, pivots = run("linalg_lu_factor", a)
+    assert len(set(pivots - np.arange(n))) > 1
+    for right in (b, b[:, :1]):
+        close(a @ run("linalg_lu_solve", lu, pivots, right), right)
+        close(adjoint(a) @ run("linalg_lu_solve", lu, pivots, right, adjoint=True), right)
+        close(run("linalg_lu_solve", lu, pivots, adjoint(right), left=False) @ a, adjoint(right))
+    close(a @ run("linalg_inv", a), np.eye(n, dtype=dtype))
+    for upper, left, unit in itertools.product((False, True), repeat=3):
+        t = np.triu(a * 0.01 / n) if upper else np.tril(a * 0.01 / n)
+        t[np.arange(n), np.arange(n)] = 1
+        right = b if left else adjoint(b)
+        x = run(
+            "linalg_solve_triangular",
+            t * (1 if unit else 2),
+            right,
+            upper=upper,
+            left=left,
+            unitriangular=unit,
+        )
+        if unit:
+            close(t @ x if left else x @ t, right)
+        else:
+            close(2 * t @ x if left else x @ t * 2, right)
+    a[:, 180:] = 0
+    assert run("linalg_lu_factor_ex", a)[2] == 181
 
 
 def test_errors():

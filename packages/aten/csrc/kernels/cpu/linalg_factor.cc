@@ -1,6 +1,7 @@
 // Factorizations and what solves with them, matrix by matrix in column-major copies: Cholesky, LU, LDL, QR, triangular systems.
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/lapack.h"
+#include "packages/aten/csrc/kernels/cpu/linalg_triangle.h"
 #include "packages/aten/generated/kernels.h"
 
 namespace argand::kernels::cpu {
@@ -175,7 +176,7 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
     if (n && k)
       for_matrices(matrix_count(LU), static_cast<double>(n) * n * k, [&](int64_t i) {
         const std::vector<int64_t> wide = wide_pivots("linalg.lu_solve", p.data<int32_t>() + i * n, n, n);
-        l.getrs(kColumnMajor, trans, n, k, a.data<E>() + i * n * n, n, wide.data(), x.data<E>() + i * n * k, n);
+        solve_lu(l, trans, n, k, a.data<E>() + i * n * n, wide.data(), x.data<E>() + i * n * k);
       });
     if (flip) conjugate(x);
   });
@@ -229,22 +230,14 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) 
 // self (..., n, n) triangular, B (..., n, k) or (..., k, n) on the right, one batch.
 Tensor _solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular) {
   check_same_dtype("linalg.solve_triangular", self, B);
-  constexpr int kLeft = 141, kRight = 142, kUpper = 121, kLower = 122, kNoTrans = 111, kNonUnit = 131, kUnit = 132;
   const Tensor a = column_major_copy(self), x = column_major_copy(B);
   const int64_t m = B.size(-2), k = B.size(-1), n = self.size(-1);
   dispatch_lapack("linalg.solve_triangular", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.solve_triangular");
-    const E one(1);
     if (m && k)
       for_matrices(matrix_count(B), static_cast<double>(n) * m * k, [&](int64_t i) {
-        const E* const t = a.data<E>() + i * n * n;
-        E* const b = x.data<E>() + i * m * k;
-        const int side = left ? kLeft : kRight, uplo = upper ? kUpper : kLower, diag = unitriangular ? kUnit : kNonUnit;
-        if constexpr (kIsComplex<E>)
-          l.trsm(kColumnMajor, side, uplo, kNoTrans, diag, m, k, &one, t, n, b, m);
-        else
-          l.trsm(kColumnMajor, side, uplo, kNoTrans, diag, m, k, one, t, n, b, m);
+        solve_triangle(l, {left, upper, false, unitriangular}, n, left ? k : m, a.data<E>() + i * n * n, n, x.data<E>() + i * m * k, m);
       });
   });
   return x;

@@ -2,6 +2,7 @@
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
 #include "packages/aten/csrc/kernels/cpu/lapack.h"
+#include "packages/aten/csrc/kernels/cpu/linalg_triangle.h"
 #include "packages/aten/generated/kernels.h"
 
 namespace argand::kernels::cpu {
@@ -255,7 +256,7 @@ void exponential(int dtype, const Lapack<E>& l, int64_t n, E* a) {
   // v and w commute, as polynomials in a, so that x w = v besides w x = v: what LAPACK, which sees them transposed, solves in place.
   std::vector<int64_t> pivots(static_cast<size_t>(n));
   l.getrf(kColumnMajor, n, n, w, n, pivots.data());
-  l.getrs(kColumnMajor, 'N', n, n, w, n, pivots.data(), v, n);
+  solve_lu<E>(l, 'N', n, n, w, pivots.data(), v);
   std::copy_n(v.get(), size, a);
   for (int s = 0; s < squarings; s++) {
     multiply<E>(dtype, n, 1, a, a, 0, v);
