@@ -45,6 +45,21 @@ def test_few_rows(m: int, n: int, k: int, dtype: str) -> None:
     check(aten.linear(x, weight, addend[0]), product + c[0])
 
 
+@pytest.mark.parametrize("m, k", [(1, 9000), (300, 257), (1030, 70)])
+def test_one_column_of_bfloat16(m: int, k: int) -> None:
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-2, 3, s).astype(np.float32) for s in ((m, k), (k,), (m,)))
+    matrix, column, addend = (tensor(t).to(c10.bfloat16) for t in (a, b, c))
+    lying = tensor(np.ascontiguousarray(a.T)).to(c10.bfloat16).t()
+    apart = aten.stack([column, column], 1)[:, 0]
+    for x in (matrix, lying):
+        for y in (column, apart):
+            exact = tensor(a @ b).to(c10.bfloat16)
+            assert aten.equal(aten.mv(x, y), exact)
+            added = tensor(a @ b + c).to(c10.bfloat16)
+            assert aten.equal(aten.addmm(addend[:, None], x, y[:, None])[:, 0], added)
+
+
 def test_deep_blocks_of_avx2_on_a_processor_with_avx512() -> None:
     environment = {**os.environ, "ARGAND_CPU_TIER": "1"}
     environment.pop("OPENBLAS_L2_SIZE", None)

@@ -284,6 +284,9 @@ bool gemm_bf16(int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, c
   const Bf16Unit unit = bf16_unit();
   Operand2d layout;
   if (unit == Bf16Unit::none || k == 0 || m * n * k < kSmallProduct || !blas_layout(a, m, k, &layout) || !blas_layout(b, k, n, &layout)) return false;
+  // One column is one row of the transposed product, for which the matrix is read as it lies.
+  if (n == 1 && m > 1 && ldc == 1)
+    return gemm_bf16(1, m, k, alpha, {b.data, k, b.row_stride}, {a.data, a.col_stride, a.row_stride}, beta, c, m, serial);
   auto part = [](const Matrix& x, int64_t row, int64_t col) { return Bf16Matrix{at<uint16_t>(x, row, col), x.row_stride, x.col_stride}; };
   for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
     gemm_bf16(unit, rows, cols, k, static_cast<float>(alpha), part(a, i, 0), part(b, 0, j), static_cast<float>(beta), c + i * ldc + j, ldc);
