@@ -52,6 +52,16 @@ int64_t count_if_sorted(const T* begin, int64_t n, F counted) {
   return p - begin + counted(*p);
 }
 
+// The same for values that are looked for at once, so that none waits for another's loads: counted(j, element) of the j-th.
+constexpr int64_t kTogether = 8;
+template <class T, class F>
+void count_each_sorted(const T* begin, int64_t n, F counted, int64_t* found) {
+  std::fill_n(found, kTogether, 0);
+  for (; n > 1; n -= n / 2)
+    for (int64_t j = 0; j < kTogether; j++) found[j] += n / 2 & -static_cast<int64_t>(counted(j, begin[found[j] + n / 2 - 1]));
+  for (int64_t j = 0; n && j < kTogether; j++) found[j] += counted(j, begin[found[j]]);
+}
+
 }  // namespace
 
 Tensor nonzero(const Tensor& self) {
@@ -106,14 +116,23 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
     using T = typename decltype(tag)::type;
     const T* v = values.data<T>();
     argand::parallel_for(0, values.numel(), 2048, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; i++) {
-        const T* begin = sequence.data<T>() + (shared ? 0 : i / row * n);
-        const int64_t found = right ? count_if_sorted(begin, n, [x = widen(v[i])](T a) { return !before(x, widen(a)); })
-                                    : count_if_sorted(begin, n, [x = widen(v[i])](T a) { return before(widen(a), x); });
-        if (out_int32)
-          out.data<int32_t>()[i] = static_cast<int32_t>(found);
+      int64_t count;
+      for (int64_t i = first; i < last; i += count) {
+        const T *begin = sequence.data<T>() + (shared ? 0 : i / row * n), *x = v + i;
+        const auto left = [x](int64_t j, T a) { return before(widen(a), widen(x[j])); };
+        const auto not_right = [x](int64_t j, T a) { return !before(widen(x[j]), widen(a)); };
+        int64_t found[kTogether];
+        count = std::min(last - i, row - i % row) >= kTogether ? kTogether : 1;
+        if (count > 1)
+          right ? count_each_sorted(begin, n, not_right, found) : count_each_sorted(begin, n, left, found);
         else
-          out.data<int64_t>()[i] = found;
+          found[0] =
+              right ? count_if_sorted(begin, n, [&](T a) { return not_right(0, a); }) : count_if_sorted(begin, n, [&](T a) { return left(0, a); });
+        for (int64_t j = 0; j < count; j++)
+          if (out_int32)
+            out.data<int32_t>()[i + j] = static_cast<int32_t>(found[j]);
+          else
+            out.data<int64_t>()[i + j] = found[j];
       }
     });
   });
