@@ -15,11 +15,11 @@
 namespace argand::kernels::cpu {
 namespace {
 
-constexpr int64_t kFewProducts = 16;          // rows of all steps for which a weight is not packed
-constexpr int64_t kRowBlock = 8;              // of a product
-constexpr int64_t kMostRows = 64;             // sequences that a thread takes at once
-constexpr int64_t kWork = 200000;             // multiply-adds that are worth a thread
-constexpr int64_t kSharedWeight = 512 << 10;  // bytes of a weight, most of what a core's own cache holds
+constexpr int64_t kFewProducts = 16;            // rows of all steps for which a weight is not packed
+constexpr int64_t kRowBlock = 8, kRowStep = 4;  // of a product; of what threads share
+constexpr int64_t kMostRows = 64;               // sequences that a thread takes at once
+constexpr int64_t kWork = 200000;               // multiply-adds that are worth a thread
+constexpr int64_t kSharedWeight = 512 << 10;    // bytes of a weight, most of what a core's own cache holds
 
 template <class T>
 const RecurrentLoops<compute_t<T>>& loops() {
@@ -104,7 +104,7 @@ struct Layer {
     if (batch == 0) return;
     const int64_t threads = api->num_threads(), step = batch * width() * size;
     const bool shared = threads > 1 && ((bytes >= kSharedWeight && batch < 2 * kRowBlock * threads) || !packed) && step >= kWork;
-    const int64_t rows = packed && !shared ? std::min(kMostRows, round_up((batch + threads - 1) / threads, kRowBlock)) : batch;
+    const int64_t rows = packed && !shared ? std::min(kMostRows, round_up((batch + threads - 1) / threads, kRowStep)) : batch;
     if (rows >= batch) return f(int64_t{0}, batch, shared);
     parallel_for(0, (batch + rows - 1) / rows, row_grain(steps * rows * width() * size, kWork), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) f(i * rows, std::min(rows, batch - i * rows), false);
