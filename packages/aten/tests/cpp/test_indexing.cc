@@ -177,7 +177,7 @@ void errors() {
   CHECK_THROWS("could not be broadcast together with shapes [2], [3]", cpu::index(x, {two, three}));
   CHECK_THROWS("shape of the mask [2] at index 0", cpu::index(x, {random_tensor({2}, ARGAND_BOOL)}));
   CHECK_THROWS("too many indices", cpu::index(x, {two, two, two}));
-  CHECK_THROWS("expected int64 or int32", cpu::index(x, {random_tensor({2}, ARGAND_FLOAT32)}));
+  CHECK_THROWS("expected int64, int32 or bool", cpu::index(x, {random_tensor({2}, ARGAND_FLOAT32)}));
   CHECK_THROWS("cannot be broadcast to indexing result of shape [2, 4]", cpu::index_put_(x, {two}, random_tensor({3}, ARGAND_FLOAT32), false));
   CHECK_THROWS("expected the same dtype", cpu::index_put_(x, {two}, random_tensor({4}, ARGAND_FLOAT64), false));
   CHECK_THROWS("index 5 is out of bounds for dimension 1 with size 4", cpu::gather(x, 1, view_of(five, {1, 1}, {1, 1}, 0), false));
