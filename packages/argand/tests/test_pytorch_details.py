@@ -872,3 +872,11 @@ def test_chunk_cat():
     assert torch._chunk_cat([torch.ones(3, 2)], 1, 2, out=out) is out and out.shape == (3, 2, 1)
     with pytest.raises(RuntimeError, match="expected the same sizes"):
         torch._chunk_cat([torch.ones(3, 2), torch.ones(2, 2)], 1, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_depthwise_volumes_of_depth_1_are_images(dtype: torch.dtype) -> None:
+    x, weight = torch.randn(2, 16, 1, 6, 7, dtype=dtype), torch.randn(16, 1, 1, 3, 3, dtype=dtype)
+    volumes = F.conv3d(x, weight, padding=(0, 1, 1), groups=16)
+    images = F.conv2d(x[:, :, 0], weight[:, :, 0], padding=1, groups=16)
+    torch.testing.assert_close(volumes[:, :, 0], images)

@@ -20,7 +20,7 @@ def _place(items: Any, x: Any, lo: int, hi: int | None, key: Any, right: bool) -
     """Where `x`, which is compared with the keys of the items, belongs: after equal ones, or before."""
     if lo < 0:
         raise ValueError("lo must be non-negative")
-    end = len(items) if hi is None else hi
+    end = len(items) if hi is None or hi == -1 else hi
     while lo < end:
         middle = (lo + end) // 2
         found = items[middle] if key is None else key(items[middle])

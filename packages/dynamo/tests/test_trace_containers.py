@@ -129,7 +129,8 @@ def places(x):
     bisect.insort(items, 4)
     bisect.insort_left(items, 4)
     by_key = bisect.bisect([(1, "a"), (2, "b")], 1, key=operator.itemgetter(0))
-    return x, items, bisect.bisect_left(items, 4), bisect.bisect(items, 4), by_key
+    unbounded = bisect.bisect_left(items, 4, hi=-1)  # as None, to the C function
+    return x, items, bisect.bisect_left(items, 4), bisect.bisect(items, 4), by_key, unbounded
 
 
 @p

@@ -50,14 +50,14 @@ class HashedObject:
 
 @functools.cache
 def hashed_fields(cls: type) -> tuple[str, ...] | None:
-    """The fields by which objects of a dataclass are hashed and compared; None for classes that say by themselves how."""
+    """The fields by which objects of a frozen dataclass are hashed and compared; None for other classes, and those that say by themselves how."""
     methods: list[Any] = [vars(cls).get(name) for name in ("__hash__", "__eq__")]
     if "__dataclass_fields__" not in vars(cls) or not all(
         isinstance(m, types.FunctionType) and m.__code__.co_filename == "<string>" for m in methods
     ):
         return None
     fields = dataclasses.fields(cls)
-    if any(f.hash not in (None, f.compare) for f in fields):
+    if not vars(cls)["__dataclass_params__"].frozen or any(f.hash not in (None, f.compare) for f in fields):
         return None
     return tuple([f.name for f in fields if f.compare])
 

@@ -20,7 +20,7 @@ class Depthwise {
   Depthwise(const Geometry& geo, const Tensor& input_, const Tensor& weight, const Tensor& bias_, const Results& results_, bool last_, int64_t band_)
       : g(geo), results(results_), input(input_), last(last_), band(band_), packed(tiles() * g.taps() * lanes), bias(tiles() * lanes) {
     const int64_t side = input.dim();  // one spatial dimension: rows of height 1
-    row_stride = side == 4 ? input.stride(2) : 0, pixel_stride = input.stride(side - 1);
+    row_stride = side >= 4 ? input.stride(side - 2) : 0, pixel_stride = input.stride(side - 1);
     const Tensor b = bias_ ? contiguous(bias_) : bias_;
     for (int64_t t = 0; t < tiles(); t++) {
       const int64_t c = t * lanes, n = std::min(lanes, g.groups - c);
