@@ -94,3 +94,78 @@ def test_most_samples_are_compared() -> None:
 def fresh_compiler() -> Any:
     yield
     torch.compiler.reset()
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        vmap,
+        lambda f: vmap(grad(lambda x: f(x).sum())),
+        lambda f: lambda x: jacrev(f)(x[0]),
+        lambda f: lambda x: jacfwd(f)(x[0]),
+        lambda f: lambda x: torch.autograd.functional.jacobian(f, x[0], vectorize=True),
+    ],
+    ids=["vmap", "vmap of grad", "jacrev", "jacfwd", "jacobian"],
+)
+def test_a_program_that_was_compiled_before_runs_for_every_entry(
+    transform: Callable[..., Any],
+) -> None:
+    """It reads memory, which is that of one entry."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() * x.sum()
+
+    x = torch.arange(6.0).view(3, 2) + 1
+    compiled = torch.compile(f)
+    for _ in range(3):
+        torch.testing.assert_close(transform(compiled)(x), transform(f)(x))
+
+
+def test_a_break_inside_of_vmap() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return vmap(lambda row: row * row.sum().item())(x)
+
+    compiled = torch.compile(f)
+    x = torch.arange(6.0).view(3, 2) + 1
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), x * x.sum(1, keepdim=True))
+
+
+class _Tripled(torch.autograd.Function):
+    """Its gradient says whether it was asked."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        return grad * 3
+
+
+def test_functions_without_vmap_pass_gradients_to_what_lies_outside() -> None:
+    x = torch.arange(6.0).view(3, 2).requires_grad_()
+    vmap(lambda row: _Tripled.apply(row) + row)(x).sum().backward()
+    assert x.grad.unique().tolist() == [4]
+    w = torch.ones(2, requires_grad=True)
+    derived = vmap(grad(lambda row: (_Tripled.apply(row * w) ** 2).sum()))(x.detach())
+    (found,) = torch.autograd.grad(derived.sum(), w)
+    rows = [
+        torch.autograd.grad((_Tripled.apply(row * w) ** 2).sum(), row, create_graph=True)[0]
+        for row in x.detach().clone().requires_grad_().unbind()
+    ]
+    (expected,) = torch.autograd.grad(sum(row.sum() for row in rows), w)
+    torch.testing.assert_close(found, expected)
+
+
+def test_an_embedding_reads_the_table_of_its_entry() -> None:
+    tables = torch.arange(12.0).view(2, 3, 2)
+
+    def look_up(table: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.embedding(places, table)
+
+    found = vmap(look_up)(tables, torch.tensor([[2], [0]]))
+    assert found.tolist() == [[[4, 5]], [[6, 7]]]
+    for outside in ([[3], [0]], [[0], [-1]]):
+        with pytest.raises(IndexError, match="out of range"):
+            vmap(look_up)(tables, torch.tensor(outside))

@@ -10,7 +10,7 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import _C
 from argand_autograd._C import FunctionCtx
-from argand_autograd.batching import is_entry
+from argand_autograd.batching import give_up, is_entry, shares_history
 from argand_autograd.batching.users import apply_by_rule
 from argand_autograd.grad_mode import no_grad
 from argand_c10 import Tensor
@@ -84,9 +84,14 @@ class Function:
         """Call `forward` and record it."""
         if kwargs or cls._uses_setup_context:
             args = cls._bind(args, kwargs)
-        if cls._has_vmap and any(is_entry(x) and not x.requires_grad for x in args):
-            if not any(isinstance(x, Tensor) and x.requires_grad for x in args):
+        if any(is_entry(x) for x in args):
+            recorded = [x for x in args if isinstance(x, Tensor) and x.requires_grad]
+            if cls._has_vmap and not recorded:
                 return apply_by_rule(cls, args)
+            if any(not is_entry(x) for x in recorded) or any(
+                is_entry(x) and shares_history(x) for x in args
+            ):
+                give_up("a Function without vmap, and gradients from outside of it,")
         return _C._function_apply(cls, cls._context_type(), args)
 
     @classmethod

@@ -68,7 +68,6 @@ def vmap(
             found = _in_chunks(at_once, leaves, dims, count, chunk_size or count, randomness)
             if found is not None:
                 return _put_together(found, out_dims)
-            one_by_one = True
         parts = [t if d is None else t.unbind(d) for t, d in zip(leaves, dims, strict=True)]
 
         def call(chosen: list[Any]) -> Any:
@@ -86,7 +85,9 @@ def vmap(
             ]
             with no_grad():
                 return _stack([call(zeros)], out_dims, 0)
-        return _stack(_runs(run, count, randomness), out_dims, count)
+        result = _stack(_runs(run, count, randomness), out_dims, count)
+        one_by_one = one_by_one or runs_at_once(leaves)
+        return result
 
     return wrapper
 

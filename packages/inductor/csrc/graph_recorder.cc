@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "packages/c10/csrc/abi/python_entries.h"
 #include "packages/inductor/csrc/recording.h"
 
 namespace argand::inductor {
@@ -282,7 +283,7 @@ PyObject* recorder_call(PyObject* o, PyObject* const* args, size_t nargsf, PyObj
       v.tag = ARGAND_TAG_TENSOR;
       v.t = python_api->unwrap(args[i]);
       if (!v.t) return nullptr;
-      if (v.t->storage->device != self->device) return call_plainly(self, args, n);
+      if (v.t->storage->device != self->device || argand::stands_for_entries(v.t)) return call_plainly(self, args, n);
     }
     append_key(&key, v);
   }

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <structmember.h>
 
-#include "packages/c10/csrc/abi/python_api.h"
+#include "packages/c10/csrc/abi/python_entries.h"
 #include "packages/inductor/csrc/graph_recorder.h"
 #include "packages/inductor/csrc/measure.h"
 
@@ -61,6 +61,7 @@ int64_t read_inputs(const ProgramObject* self, PyObject* const* args, ArgandValu
         PyErr_Format(PyExc_TypeError, "compiled program: input %d: got %s, expected a Tensor or an int", i, Py_TYPE(o)->tp_name);
       return -1;
     }
+    if (!argand::is_alone(v.t, "a compiled program")) return -1;
     elements += v.t->numel;
   }
   for (int i = 0; i < self->n_constants; i++) {

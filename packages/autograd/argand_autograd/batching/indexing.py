@@ -127,7 +127,11 @@ def _index_put(
 
 # ---- embeddings -------------------------------------------------------------------------------------------------------
 def _offset(level: Level, indices: Tensor, count: int) -> Tensor:
-    """Indices into the tables of all entries, one below the other."""
+    """Indices into the tables of all entries, one below the other; those outside of a table are left to its own operator."""
+    if bool(
+        ops.any(ops.logical_or(ops.lt(level.of(indices), 0), ops.ge(level.of(indices), count)))
+    ):
+        give_up("an index out of range")
     places = ops.reshape(level.places(), [level.size] + [1] * indices.ndim)
     return ops.add(level.front(indices), ops.mul(places, count))
 

@@ -35,6 +35,7 @@ __all__ = [
     "run_at_once",
     "runs_at_once",
     "share_memory",
+    "shares_history",
     "try_at_once",
     "watch_entries",
     "without_second_try",
@@ -81,6 +82,12 @@ def share_memory(a: Tensor, b: Tensor) -> bool:
 def is_entry(t: Any) -> bool:
     """Whether a tensor stands for all entries of a `vmap`."""
     return bool(_threads.levels) and isinstance(t, Tensor) and _C._level(t) != 0
+
+
+def shares_history(entry: Tensor) -> bool:
+    """Whether what a tensor is an entry of has a history, which only operators on the whole record."""
+    whole = _C._whole(entry)
+    return bool(whole.requires_grad) or (is_entry(whole) and shares_history(whole))
 
 
 def give_up(what: str) -> NoReturn:
