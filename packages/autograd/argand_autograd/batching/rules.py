@@ -21,7 +21,7 @@ from argand_autograd.batching.level import (
 )
 from argand_c10 import _C as _core
 from argand_c10 import Tensor
-from argand_c10.modes import find_operator
+from argand_c10.modes import find_operator, refuse_entries_by
 from argand_c10.rules import definitions, rules_of
 
 # Compilers run these functions as they are.
@@ -262,3 +262,4 @@ def _run(op: Any, *args: Any, **kwargs: Any) -> Any:
 def install() -> None:
     """Has the dispatcher ask."""
     _C._install_batching(_has_rule, _core._batched_kernel(_run))
+    refuse_entries_by(give_up)

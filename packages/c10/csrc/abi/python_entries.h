@@ -5,16 +5,14 @@
 
 namespace argand {
 
-inline bool stands_for_entries(const ArgandTensor* t) {
-  return (t->keys | (t->base ? t->base->keys : 0)) & ARGAND_KEYBIT(ARGAND_KEY_BATCHED);
-}
+inline bool stands_for_entries(const ArgandTensor* t) { return (t->keys | (t->base ? t->base->keys : 0)) & ARGAND_KEYBIT(ARGAND_KEY_BATCHED); }
 
 // False + exception for a tensor that stands for entries: the vmap that runs then calls its function once an entry.
 inline bool is_alone(const ArgandTensor* t, const char* reader) {
   if (!stands_for_entries(t)) return true;
-  PyObject* level = PyImport_ImportModule("argand_autograd.batching.level");
-  Py_XDECREF(level ? PyObject_CallMethod(level, "give_up", "s", reader) : nullptr);
-  Py_XDECREF(level);
+  PyObject* modes = PyImport_ImportModule("argand_c10.modes");
+  Py_XDECREF(modes ? PyObject_CallMethod(modes, "refuse_entry", "s", reader) : nullptr);
+  Py_XDECREF(modes);
   return false;
 }
 
