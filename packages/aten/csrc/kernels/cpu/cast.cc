@@ -1,6 +1,7 @@
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 
 #include <emmintrin.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -347,6 +348,11 @@ void spread_rows(int64_t rows, int64_t n, char* dst, const char* src, int64_t sr
       std::memcpy(dst + last, all, 16);
     }
   });
+}
+
+bool goes_past_caches(int64_t nbytes) {
+  static const int64_t least = std::max<int64_t>(16 << 20, sysconf(_SC_LEVEL3_CACHE_SIZE) / 8);
+  return nbytes >= least;
 }
 
 void stream_copy(void* dst, const void* src, size_t nbytes, int n_next, const char* const* next) {

@@ -33,7 +33,7 @@ inline void copy_row(char* dst, const char* src, int64_t nbytes) {
 // Copies to memory that is not read again soon, past the caches. Meanwhile as many bytes are fetched from each of `n_next` places that are
 // read next, so that memory reads and writes at once.
 void stream_copy(void* dst, const void* src, size_t nbytes, int n_next = 0, const char* const* next = nullptr);
-// Results larger than this (bytes) are written past the caches.
-inline constexpr int64_t kStreamBytes = 16 << 20;
+// Whether a result of so many bytes is written past the caches: what stays in them is read again sooner.
+bool goes_past_caches(int64_t nbytes);
 
 }  // namespace argand::kernels::cpu

@@ -36,7 +36,7 @@ struct Copy {
     const int size = kItemSize[src_dtype];
     for (int d = 2; d < it.ndim && it.strides[1][0] != size && it.strides[1][1] != size; d++)
       if (it.strides[1][d] == size) it.swap_dims(1, d);
-    streams = it.numel * kItemSize[dst_dtype] >= kStreamBytes;
+    streams = goes_past_caches(it.numel * kItemSize[dst_dtype]);
   }
 
   void row(int64_t n, char* const* p) const {
@@ -238,7 +238,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     if (skipped(t) || t.numel() == 0) continue;
     if (sweep.backward()) start -= t.size(d);
     Copy copy(t.sizes(), out.data<char>() + start * out.stride(d) * size, out.strides(), dtype, t->data, t.sizes(), t.strides(), t.dtype());
-    copy.streams = out.numel() * size >= kStreamBytes && copy.it.shape[0] >= 1024;
+    copy.streams = copy.it.shape[0] >= 1024 && goes_past_caches(out.numel() * size);
     copy.run(sweep);
     if (!sweep.backward()) start += t.size(d);
   }

@@ -29,27 +29,29 @@ ARGAND_MATH void argand_load_bf16_pair(const void* p, vf32* even, vf32* odd) {
   *even = (vf32)(both << 16);
   *odd = (vf32)(both & 0xffff0000u);
 }
+ARGAND_MATH vu32 argand_round_bf16(vf32 x) { /* in the upper halves; the lower ones are of no use */
+  const vu32 u = (vu32)x, rounded = u + 0x7fffu + ((u >> 16) & 1u);
 #if defined(ARGAND_TIER_AVX512)
+  /* the table's answer to both kinds of NaN is x itself, quiet; all else keeps what it is */
+  return (vu32)__builtin_ia32_fixupimmps512_mask((vf32)rounded, x, (vi32){} + 0x22, 0, -1, 4);
+#else
+  return (vu32)ARGAND_SELECT(vu32, x != x, u | 0x400000u, rounded);
+#endif
+}
 ARGAND_MATH void argand_store_bf16(void* p, vf32 x) {
-  const vu32 u = (vu32)x, rounded = u + 0x7fffu + ((u >> 16) & 1u); /* in the upper halves */
+#if defined(ARGAND_TIER_AVX512)
   typedef short v32hi __attribute__((vector_size(64)));
   const v32hi upper = {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
-  /* the table's answer to both kinds of NaN is x itself, quiet; all else keeps what it is */
-  const v32hi bits = (v32hi)__builtin_ia32_fixupimmps512_mask((vf32)rounded, x, (vi32){} + 0x22, 0, -1, 4);
-  const v32hi packed = (v32hi)__builtin_ia32_permvarhi512_mask(bits, upper, bits, -1);
+  const v32hi bits = (v32hi)argand_round_bf16(x), packed = (v32hi)__builtin_ia32_permvarhi512_mask(bits, upper, bits, -1);
   __builtin_memcpy(p, &packed, 32);
-}
 #else
-ARGAND_MATH vu32 argand_round_bf16(vf32 x) { /* in the upper halves; the lower ones are of no use */
-  const vu32 u = (vu32)x, rounded = u + 0x7fffu + ((u >> 16) & 1u), quiet = u | 0x400000u;
-  return (vu32)ARGAND_SELECT(vu32, x != x, quiet, rounded);
+  argand_store_u32_u16(p, argand_round_bf16(x) >> 16);
+#endif
 }
-ARGAND_MATH void argand_store_bf16(void* p, vf32 x) { argand_store_u32_u16(p, argand_round_bf16(x) >> 16); }
 ARGAND_MATH void argand_store_bf16_pair(void* p, vf32 even, vf32 odd) {
   const vu32 both = argand_round_bf16(even) >> 16 | (argand_round_bf16(odd) & 0xffff0000u);
   __builtin_memcpy(p, &both, sizeof both);
 }
-#endif
 
 #if defined(ARGAND_TIER_AVX512)
 ARGAND_MATH vf32 argand_load_f16(const void* p) {

@@ -159,6 +159,8 @@ ARGAND_FN void store_rest(char* p, const char* buffer, long bytes, bool two) {
   store_rest(to, s->buffers[0], s->tail * s->sizes[0], s->lanes * s->sizes[0] > ARGAND_VECTOR_BYTES);
 }
 
+template <class Out, class... In>
+inline constexpr bool kInPairs = is_same<bf16, Out> && ((is_same<bf16, In> || is_same<float, In>) && ...);
 template <class T>
 ARGAND_FN void load_pair(const char* p, vf32* even, vf32* odd) {
   if constexpr (is_same<T, bf16>)
@@ -194,7 +196,7 @@ ARGAND_FN void map_vectors(long n, char* const* ptrs, const long* strides, F f, 
     long v = stage.vectors;
     if constexpr (by_lines) {
       for (; v > 1; v -= 2) {
-        if constexpr (is_same<bf16, Out> && ((is_same<bf16, In> || is_same<float, In>) && ...)) {
+        if constexpr (kInPairs<Out, In...>) {
           vf32 even[N], odd[N];
           (load_pair<In>(in[I], even + I, odd + I), ...);
           argand_store_bf16_pair(out, f(even[I]...), f(odd[I]...));
@@ -224,10 +226,12 @@ ARGAND_FN void map(long n, char* const* ptrs, const long* strides, F f) {
 }
 
 // The same for an `f` that costs less than memory does: both halves of a cache line are read together where it has two vectors. One
-// after the other can take a Zen 3 twice as long. A float32 beside bfloat16s is a number: its stride is 0.
+// after the other can take a Zen 3 twice as long. Lines of bfloat16 are read and written without shuffles. A float32 beside
+// bfloat16s is a number: its stride is 0.
 template <class Out, class... In, class F>
 ARGAND_FN void map_lines(long n, char* const* ptrs, const long* strides, F f) {
-  constexpr bool halves = ARGAND_VECTOR_BYTES == 32 && !kIsComplex<Out> && !(kIsComplex<In> || ...);
+  constexpr bool halves =
+      ARGAND_VECTOR_BYTES == 32 ? !kIsComplex<Out> && !(kIsComplex<In> || ...) : ARGAND_VECTOR_BYTES == 64 && kInPairs<Out, In...>;
   if constexpr (halves)
     map_vectors<true, Out, In...>(n, ptrs, strides, f, Indices<__integer_pack(sizeof...(In))...>{});
   else

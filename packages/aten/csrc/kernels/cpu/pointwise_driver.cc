@@ -541,7 +541,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   int largest = 1;
   for (int k = 0; k < it.n_operands; k++) largest = std::max(largest, std::max(kItemSize[work.into[k]], work.size_of(k)));
   work.block = kBlockBytes / largest;
-  work.streams = !out && it.numel * kItemSize[result_dtype] >= kernels::cpu::kStreamBytes && it.shape[0] >= 1024;
+  work.streams = !out && it.shape[0] >= 1024 && kernels::cpu::goes_past_caches(it.numel * kItemSize[result_dtype]);
   work.run_all(op.cost);
   return result;
 }
