@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -89,6 +92,28 @@ def test_lu_solve(shape, dtype):
         adjoint(b),
     )
     close(a @ run("lu_solve", b, lu, pivots), b)
+
+
+@pytest.mark.parametrize("tier", ["0", "1", "2"])
+def test_singular_triangles_make_infinities(tier):
+    program = """
+import argand_aten as aten, argand_c10 as c10
+for dtype in (c10.float32, c10.float64):
+    for n, columns in ((5, 1), (5, 3), (20, 5), (60, 60)):
+        a = aten.ones(n, n, dtype=dtype).triu() + aten.eye(n, dtype=dtype) * n
+        a[n // 2, n // 2] = 0
+        b = aten.ones(n, columns, dtype=dtype)
+        for left in (True, False):
+            for t, upper in ((a, True), (a.mT.contiguous(), False)):
+                x = aten.ops.linalg_solve_triangular(t, b if left else b.mT, upper=upper, left=left)
+                rows = x if left else x.mT
+                first = rows.flip(0) if upper == left else rows
+                done = n - 1 - n // 2 if upper == left else n // 2
+                assert first[:done].isfinite().all(), (dtype, n, columns, left, upper)
+                assert first[done].isinf().all(), (dtype, n, columns, left, upper)
+"""
+    environment = {**os.environ, "ARGAND_CPU_TIER": tier}  # at most the processor's
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_lu_of_a_singular_matrix():

@@ -87,6 +87,8 @@ def test_dtypes_of_out() -> None:
     assert aten.exp(x(), out=wide) is wide
     assert aten.cumsum(x(), 1, out=wide)[0, 2].item() == 2
     assert aten.stack([x()], out=aten.empty([0], dtype=c10.float64)).tolist() == [X]
+    wider = aten.empty([0], dtype=c10.float64)
+    assert ops._chunk_cat([x()], 0, 2, out=wider).tolist() == X
     for call in (
         lambda: aten.mm(x(), x().T, out=aten.empty([2, 2], dtype=c10.float64)),
         lambda: aten.sort(x(), out=(wide, ints)),

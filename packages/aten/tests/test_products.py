@@ -73,21 +73,51 @@ assert (aten.mm(x, y) == 1100).all()
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
-@pytest.mark.parametrize("tier", ["1", "2"])
-def test_threads_change_no_bit_of_products_with_many_rows(tier: str) -> None:
+@pytest.mark.parametrize("tier", ["0", "1", "2"])
+def test_threads_change_no_bit(tier: str) -> None:
     program = """
 import argand_aten as aten, argand_c10 as c10
-for dtype in (c10.float32, c10.float64, c10.complex64):
-    for m, n, k in ((317, 411, 300), (512, 512, 512), (700, 330, 91), (601, 1023, 180), (1000, 5, 1000)):
-        x, y = aten.randn([m, k]).to(dtype), aten.randn([n, k]).to(dtype).t()
-        found = []
-        for threads in (1, 2, 3):
-            c10.set_num_threads(threads)
-            found.append(aten.mm(x, y))
-        assert all(aten.equal(found[0], other) for other in found[1:]), (dtype, m, n, k)
+
+def check(run, *what):
+    found = []
+    for threads in (1, 2, 3):
+        c10.set_num_threads(threads)
+        found.append(run())
+    assert all(aten.equal(found[0], other) for other in found[1:]), what
+
+many = (317, 411, 300), (512, 512, 512), (700, 330, 91), (601, 1023, 180), (1000, 5, 1000)
+few = (64, 97, 300), (115, 105, 611), (626, 683, 52), (503, 141, 23), (33, 334, 102), (60, 99, 305), (43, 84, 141)
+for dtype in (c10.float32, c10.float64, c10.complex64, c10.bfloat16):
+    for m, n, k in many + few:
+        x, y, z = (aten.randn(shape).to(dtype) for shape in ([m, k], [k, n], [n, k]))
+        check(lambda: aten.mm(x, y), dtype, m, n, k)
+        check(lambda: aten.mm(x, z.t()), dtype, m, n, k, "transposed")
+        check(lambda: aten.bmm(aten.stack([x, x]), aten.stack([y, y])), dtype, m, n, k, "batch")
+for batch, length, stride in ((33, 5, 1), (16, 14, 2), (33, 9, 1)):  # images that are gone through as one
+    for channels, out, kernel in ((64, 64, 3), (32, 16, 5)):
+        x, w = aten.randn([batch, channels, length]), aten.randn([out, channels, kernel])
+        y = aten.conv1d(x, w, stride=stride, padding=kernel // 2)
+        settings = ([stride], [kernel // 2], [1], 1)
+        check(lambda: aten.conv1d(x, w, stride=stride, padding=kernel // 2), batch, length, channels)
+        check(lambda: aten.ops.convolution_backward(y, x, w, *settings, [True, False, False])[0], batch, length, channels)
 """
     environment = {**os.environ, "ARGAND_CPU_TIER": tier}  # at most the processor's
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+@pytest.mark.parametrize("dtype", [c10.float32, c10.float64, c10.bfloat16, c10.complex64])
+@pytest.mark.parametrize("n", [2, 5, 70, 200])
+def test_factors_of_zero_hide_infinities_and_nan(n: int, dtype: c10.dtype) -> None:
+    wild, ones = aten.full([n, n], float("inf"), dtype=dtype), aten.ones(n, n, dtype=dtype)
+    wild[0, 0] = float("nan")
+    for x, y in ((wild, wild), (wild.t(), wild), (wild, wild[:, :1]), (wild[:1], wild)):
+        addend = ones[: x.size(0), : y.size(1)]
+        assert aten.equal(aten.addmm(addend, x, y, alpha=0, beta=0.5), addend * 0.5)
+        assert not aten.addmm(wild[: x.size(0), : y.size(1)], x, y, alpha=0, beta=0).any()
+    assert aten.equal(aten.addmv(ones[0], wild, wild[1], alpha=0), ones[0])
+    assert aten.equal(aten.addmv(wild[0], ones, ones[0], beta=0), ones[0] * n)
+    assert aten.equal(aten.baddbmm(ones[None], wild[None], wild[None], alpha=0), ones[None])
+    assert aten.equal(aten.baddbmm(wild[None], ones[None], ones[None], beta=0), ones[None] * n)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

@@ -117,15 +117,15 @@ int64_t plane_cost() {
 }
 
 // How many small images are gone through as one, as alone, of `height` rows, `wide` or `narrow`, they would leave lanes of the vectors empty; 0:
-// none. `out` channels share their planes. Whether any are does not depend on the number of threads, so neither does any bit of the result.
+// none. `out` channels share their planes. How many does not depend on the number of threads, so neither does any bit of the result.
 template <class E>
 int64_t merged_images(const Geometry& g, int64_t height, int64_t wide, int64_t narrow, int64_t out) {
   constexpr int64_t kPixels = 400;
   const int64_t lanes = conv_loops<E>().lanes, pixels = height * narrow, most = std::min(g.batch, kPixels / std::max<int64_t>(1, pixels));
   if (g.groups > 1 || g.d > 1 || g.od > 1 || g.kd > 1 || most < 2) return 0;
   if (lanes_alone(height, wide, narrow, out, lanes) * most * out <= round_up(pixels * most, lanes) * (out + plane_cost<E>())) return 0;
-  const int64_t per_thread = std::max<int64_t>(1, g.batch / std::max<int64_t>(1, api->num_threads())), times = (per_thread + most - 1) / most;
-  return (per_thread + times - 1) / times;
+  const int64_t half = std::max<int64_t>(1, g.batch / 2), times = (half + most - 1) / most;  // more threads share an image
+  return (half + times - 1) / times;
 }
 
 // Whether the `made` layers of a volume, of which `tap_layers` read no padding for all taps of the depth together, are gone through as one image.

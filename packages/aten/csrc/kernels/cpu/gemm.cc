@@ -2,6 +2,7 @@
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/csrc/kernels/cpu/blas.h"
@@ -27,10 +28,9 @@ constexpr int64_t kPartBytes = 2 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 // short. Below kLibraryProduct multiply-adds it does not pack.
 constexpr int64_t kFewRows = 64, kFewComplexRows = 4, kFewTileRows = 32, kTileColumns = 1024, kLibraryProduct = 1000000;
 
-// Rows and columns of tiles are multiples of these, the most that OpenBLAS's kernels of any tier take at once, so that only a matrix's own last rows
-// and columns are summed by the kernels for remainders. For columns that is not enough where OpenBLAS cuts them again, in other places for other
-// sizes.
-constexpr int64_t kRowStep = 12, kColumnStep = 48;
+// Rows and columns of parts are multiples of these. Rows: the most that OpenBLAS's kernels of any tier take at once, so that only a matrix's own last
+// rows are summed by the kernels for remainders. Columns: of a register; a part has about kPartColumns of them.
+constexpr int64_t kRowStep = 24, kColumnStep = 16, kPartColumns = 1024;
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
@@ -65,35 +65,53 @@ Tensor dense_matrix(int dtype, const Matrix& x, int64_t rows, int64_t cols) {
   return t;
 }
 
-struct Tiles {
-  int64_t rows, cols;
+// How [m, n] is cut into parts.
+struct Grid {
+  int64_t m, n, rows = 1, cols = 1;  // parts
+  int64_t row(int64_t i) const { return i == rows ? m : i * m / rows / kRowStep * kRowStep; }
+  int64_t col(int64_t j) const { return j == cols ? n : j * n / cols / kColumnStep * kColumnStep; }
+  int64_t least_rows() const { return rows == 1 ? m : m / rows / kRowStep * kRowStep; }
+  int64_t least_cols() const { return cols == 1 ? n : n / cols / kColumnStep * kColumnStep; }
 };
 
-// Of [m, n] cut into about `threads` tiles: rows first, which leave every bit as it is, unless that makes the tiles long and narrow.
-Tiles tiles_of(int64_t m, int64_t n, int64_t k, bool serial) {
-  const int64_t threads = serial || m * n * k < kParallelProduct ? 1 : api->num_threads();
-  if (threads <= 1) return {m, n};
-  int64_t grid_m = 1;
+// For kernels whose sums do not depend on where an element lies: about a part for each thread, and none long and narrow.
+Grid free_grid(int64_t m, int64_t n, int64_t k, int64_t threads) {
+  Grid grid{m, n};
+  if (threads <= 1 || m * n * k < kParallelProduct) return grid;
   double best = 1e300;
   for (int64_t g = 1; g <= threads; g++) {
-    if (threads % g) continue;
+    const Grid other{m, n, g, threads / g};
+    if (threads % g || other.least_rows() == 0 || other.least_cols() == 0) continue;
     const double cost = 2 * static_cast<double>(m) / static_cast<double>(g) + static_cast<double>(n) / static_cast<double>(threads / g);
-    if (cost <= best) best = cost, grid_m = g;
+    if (cost <= best) best = cost, grid = other;
   }
-  auto piece = [](int64_t size, int64_t parts, int64_t step) { return std::min(size, round_up((size + parts - 1) / parts, step)); };
-  return {piece(m, grid_m, kRowStep), piece(n, threads / grid_m, kColumnStep)};
+  return grid;
 }
 
-// Calls f(i, rows, j, cols) for each tile, in parallel.
+// For OpenBLAS, whose sums depend on an element's column, and on whether a product is so small that other kernels take it: the cuts that change
+// bits are the same for any number of threads; large parts' rows, which leave every bit as it is, are cut by it. No threads: a part, not to be cut.
+Grid library_grid(int64_t m, int64_t n, int64_t k, int64_t threads) {
+  Grid grid{m, n};
+  if (threads == 0 || m * n * k < kParallelProduct) return grid;
+  if ((n > 2 * m || m < 2 * kRowStep) && n >= 2 * kColumnStep)
+    while (grid.cols < 2 || grid.cols * kPartColumns < n) grid.cols *= 2;
+  const int64_t column = grid.least_cols() * k;
+  if (grid.cols == 1 && m >= 2 * kRowStep) {
+    grid.rows = 2;
+    if (grid.least_rows() * column <= kLibraryProduct) return grid;
+  }
+  for (grid.rows = threads / std::gcd(threads, grid.cols); grid.rows > 1 && grid.least_rows() * column <= kLibraryProduct;) grid.rows--;
+  return grid;
+}
+
+// Calls f(i, rows, j, cols) for each part, in parallel if there are threads.
 template <class F>
-void for_tiles(int64_t m, int64_t n, int64_t k, bool serial, F&& f) {
-  const Tiles tile = tiles_of(m, n, k, serial);
-  const int64_t tiles_m = (m + tile.rows - 1) / tile.rows, tiles_n = (n + tile.cols - 1) / tile.cols;
-  if (tiles_m * tiles_n == 1) return f(0, m, 0, n);
-  parallel_for(0, tiles_m * tiles_n, 1, [&](int64_t begin, int64_t end) {
+void for_parts(const Grid& grid, int64_t threads, F&& f) {
+  const int64_t parts = grid.rows * grid.cols;
+  parallel_for(0, parts, threads > 1 ? 1 : parts, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; t++) {
-      const int64_t i = t / tiles_n * tile.rows, j = t % tiles_n * tile.cols;
-      f(i, std::min(tile.rows, m - i), j, std::min(tile.cols, n - j));
+      const int64_t i = t / grid.cols, j = t % grid.cols;
+      f(grid.row(i), grid.row(i + 1) - grid.row(i), grid.col(j), grid.col(j + 1) - grid.col(j));
     }
   });
 }
@@ -123,10 +141,10 @@ void scale_rows(int64_t m, int64_t n, E beta, E* c, int64_t ldc) {
 
 // Without BLAS: k in blocks that keep a panel of b in the second-level cache.
 template <class E>
-void tile_gemm(int64_t m, int64_t n, int64_t k, E alpha, const Matrix& a, const Matrix& b, E beta, E* c, int64_t ldc, bool serial) {
+void tile_gemm(int64_t m, int64_t n, int64_t k, E alpha, const Matrix& a, const Matrix& b, E beta, E* c, int64_t ldc, int64_t threads) {
   constexpr int64_t kDepth = 256, kWidth = 48 * 8;
   const auto& kernels = tile_kernels<E>();
-  for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+  for_parts(free_grid(m, n, k, threads), threads, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
     if (beta != E(1)) scale_rows(rows, cols, beta, c + i * ldc + j, ldc);
     for (int64_t p = 0; p < k; p += kDepth)
       for (int64_t q = 0; q < cols; q += kWidth)
@@ -136,7 +154,7 @@ void tile_gemm(int64_t m, int64_t n, int64_t k, E alpha, const Matrix& a, const 
 }
 
 template <class E>
-void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc, bool serial) {
+void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc, int64_t threads) {
   if (k == 0) return scale_rows(m, n, static_cast<E>(beta), c, ldc);
   const bool b_rows = b.col_stride == 1 || n == 1;
   const bool along_k = (b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1), adds = beta == 0 || beta == 1;
@@ -147,11 +165,11 @@ void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Mat
   }
   const int64_t few = std::min(m, n);
   if (along_k && adds && alpha == 1 && (m * n * k <= kSmallProduct || (few <= kFewRows && k >= std::max<int64_t>(16, 2 * few))))
-    return for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    return for_parts(free_grid(m, n, k, threads), threads, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
       tile_kernels<E>().dots(rows, cols, k, at<E>(a, i, 0), a.row_stride, at<E>(b, 0, j), b.col_stride, nullptr, beta == 1, c + i * ldc + j, ldc);
     });
   if (b_rows && m * n * k > kLibraryProduct && (m == 1 || (m <= kFewTileRows && n <= kTileColumns)))
-    return tile_gemm<E>(m, n, k, static_cast<E>(alpha), a, b, static_cast<E>(beta), c, ldc, serial);
+    return tile_gemm<E>(m, n, k, static_cast<E>(alpha), a, b, static_cast<E>(beta), c, ldc, threads);
   Tensor hold_a, hold_b;
   Operand2d x, y;
   if (!blas_layout(a, m, k, &x)) {
@@ -165,8 +183,8 @@ void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Mat
     b = {hold_b->data, n, 1};
     y = {kNoTrans, n};
   }
-  if (!lib) return tile_gemm<E>(m, n, k, static_cast<E>(alpha), a, b, static_cast<E>(beta), c, ldc, serial);
-  for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+  if (!lib) return tile_gemm<E>(m, n, k, static_cast<E>(alpha), a, b, static_cast<E>(beta), c, ldc, threads);
+  for_parts(library_grid(m, n, k, threads), threads, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
     call_blas<E>(*lib, x.trans, y.trans, rows, cols, k, alpha, at<E>(a, i, 0), x.ld, at<E>(b, 0, j), y.ld, beta, c + i * ldc + j, ldc);
   });
 }
@@ -187,7 +205,7 @@ E long_dot(ComplexDots<R> dots, int64_t k, const R* a, const R* b, bool serial) 
 }
 
 template <class E, class R>
-void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc, bool serial) {
+void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc, int64_t threads) {
   const bool along_k = (b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1);
   if (along_k && alpha == 1 && beta == 0 && k > 0 && std::min(m, n) <= kFewComplexRows) {
     const auto& kernels = pick_gemm_kernels();
@@ -199,10 +217,10 @@ void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matr
     }();
     const auto parts = [](const Matrix& x, int64_t row, int64_t col) { return reinterpret_cast<const R*>(at<E>(x, row, col)); };
     if (m * n == 1) {
-      *c = long_dot<E, R>(dots, k, parts(a, 0, 0), parts(b, 0, 0), serial);
+      *c = long_dot<E, R>(dots, k, parts(a, 0, 0), parts(b, 0, 0), threads <= 1);
       return;
     }
-    return for_tiles(m, n, 4 * k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    return for_parts(free_grid(m, n, 4 * k, threads), threads, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
       dots(rows, cols, k, parts(a, i, 0), a.row_stride, parts(b, 0, j), b.col_stride, reinterpret_cast<R*>(c + i * ldc + j), ldc);
     });
   }
@@ -212,7 +230,7 @@ void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matr
   if (lib) {
     if (!blas_layout(a, m, k, &x)) hold_a = dense_matrix<E>(dtype, a, m, k), a = {hold_a->data, k, 1}, x = {kNoTrans, k};
     if (!blas_layout(b, k, n, &y)) hold_b = dense_matrix<E>(dtype, b, k, n), b = {hold_b->data, n, 1}, y = {kNoTrans, n};
-    for_tiles(m, n, 4 * k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    for_parts(free_grid(m, n, 4 * k, threads), threads, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
       call_blas<E>(*lib, x.trans, y.trans, rows, cols, k, alpha, at<E>(a, i, 0), x.ld, at<E>(b, 0, j), y.ld, beta, c + i * ldc + j, ldc);
     });
     return;
@@ -280,16 +298,18 @@ struct Widened {
 };
 
 // False if the processor cannot or the product is too small to pack its matrices for it.
-bool gemm_bf16(int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc, bool serial) {
+bool gemm_bf16(int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc,
+               int64_t threads) {
   const Bf16Unit unit = bf16_unit();
   Operand2d layout;
   if (unit == Bf16Unit::none || k == 0 || m * n * k < kSmallProduct || !blas_layout(a, m, k, &layout) || !blas_layout(b, k, n, &layout)) return false;
   // One column is one row of the transposed product, for which the matrix is read as it lies.
   if (n == 1 && m > 1 && ldc == 1)
-    return gemm_bf16(1, m, k, alpha, {b.data, k, b.row_stride}, {a.data, a.col_stride, a.row_stride}, beta, c, m, serial);
+    return gemm_bf16(1, m, k, alpha, {b.data, k, b.row_stride}, {a.data, a.col_stride, a.row_stride}, beta, c, m, threads);
   auto part = [](const Matrix& x, int64_t row, int64_t col) { return Bf16Matrix{at<uint16_t>(x, row, col), x.row_stride, x.col_stride}; };
-  for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
-    gemm_bf16(unit, rows, cols, k, static_cast<float>(alpha), part(a, i, 0), part(b, 0, j), static_cast<float>(beta), c + i * ldc + j, ldc);
+  const bool few = m <= kFewBf16Rows;
+  for_parts(free_grid(m, n, k, threads), threads, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    gemm_bf16(unit, few, rows, cols, k, static_cast<float>(alpha), part(a, i, 0), part(b, 0, j), static_cast<float>(beta), c + i * ldc + j, ldc);
   });
   return true;
 }
@@ -302,8 +322,9 @@ int64_t block_size(int64_t n, int64_t most) {
 
 // 16-bit floats: widened, multiplied in float32, rounded once; by blocks, so that the float32 copies stay small beside the matrices.
 void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc,
-               bool serial) {
-  if (dtype == ARGAND_BFLOAT16 && gemm_bf16(m, n, k, alpha, a, b, beta, c, ldc, serial)) return;
+               int64_t threads) {
+  if (dtype == ARGAND_BFLOAT16 && gemm_bf16(m, n, k, alpha, a, b, beta, c, ldc, threads)) return;
+  const bool serial = threads <= 1;
   const int64_t most_rows = block_size(m, 256), most_cols = block_size(n, 512);
   Scratch<float> sum(most_rows * most_cols);
   for (int64_t j = 0; j < n; j += most_cols) {
@@ -318,7 +339,7 @@ void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, const M
         parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
           for (int64_t r = begin; r < end; r++) convert(cols, ARGAND_FLOAT32, sum + r * cols, 4, dtype, to + r * ldc, 2);
         });
-      gemm_floating<float>(ARGAND_FLOAT32, rows, cols, k, alpha, x.matrix, y.matrix, beta, sum.get(), cols, serial);
+      gemm_floating<float>(ARGAND_FLOAT32, rows, cols, k, alpha, x.matrix, y.matrix, beta, sum.get(), cols, threads);
       parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; r++) convert(cols, dtype, to + r * ldc, 2, ARGAND_FLOAT32, sum + r * cols, 4);
       });
@@ -349,18 +370,20 @@ void fill_from(const char* op, const Tensor& out, const Tensor& self) {
 
 void gemm(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, void* c, int64_t ldc, bool serial) {
   if (m == 0 || n == 0) return;
+  if (alpha == 0) k = 0;  // whatever the matrices hold, infinities and NaN included
+  const int64_t threads = serial ? 1 : api->num_threads();
   switch (dtype) {
     case ARGAND_FLOAT32:
-      return gemm_floating<float>(dtype, m, n, k, alpha, a, b, beta, static_cast<float*>(c), ldc, serial);
+      return gemm_floating<float>(dtype, m, n, k, alpha, a, b, beta, static_cast<float*>(c), ldc, threads);
     case ARGAND_FLOAT64:
-      return gemm_floating<double>(dtype, m, n, k, alpha, a, b, beta, static_cast<double*>(c), ldc, serial);
+      return gemm_floating<double>(dtype, m, n, k, alpha, a, b, beta, static_cast<double*>(c), ldc, threads);
     case ARGAND_BFLOAT16:
     case ARGAND_FLOAT16:
-      return gemm_half(dtype, m, n, k, alpha, a, b, beta, static_cast<uint16_t*>(c), ldc, serial);
+      return gemm_half(dtype, m, n, k, alpha, a, b, beta, static_cast<uint16_t*>(c), ldc, threads);
     case ARGAND_COMPLEX64:
-      return gemm_complex<complex64, float>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex64*>(c), ldc, serial);
+      return gemm_complex<complex64, float>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex64*>(c), ldc, threads);
     case ARGAND_COMPLEX128:
-      return gemm_complex<complex128, double>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex128*>(c), ldc, serial);
+      return gemm_complex<complex128, double>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex128*>(c), ldc, threads);
     default:
       dispatch_integral("matmul", dtype, [&](auto tag) {
         using E = typename decltype(tag)::type;
@@ -382,26 +405,26 @@ struct Products {
   int64_t addend_rows = 0, addend_cols = 0;
 };
 
-// Into how many blocks of rows each product is cut, for parts that have the bits of the whole, which is computed in `tile`s; 0: it cannot be.
-int64_t blocks_of(const Products& p, const Tiles& tile) {
+// Into how many blocks of rows each product is cut, for parts that have the bits of the whole, which is cut by `grid`; 0: it cannot be.
+int64_t blocks_of(const Products& p, const Grid& grid) {
   Operand2d layout;
   if ((p.dtype != ARGAND_FLOAT32 && p.dtype != ARGAND_FLOAT64) || !blas() || p.batch * p.m * p.n * p.k == 0 || !blas_layout(p.a, p.m, p.k, &layout) ||
       !blas_layout(p.b, p.k, p.n, &layout))
     return 0;
-  const int64_t last_rows = (p.m - 1) % tile.rows + 1, last_cols = (p.n - 1) % tile.cols + 1;
-  if (last_cols < p.n && (last_cols <= kFewRows || last_rows * last_cols * p.k < kPartProduct)) return 0;
+  const int64_t cols = grid.least_cols();
+  if ((cols < p.n && cols <= kFewRows) || grid.least_rows() * cols * p.k <= kLibraryProduct) return 0;
   const int64_t threads = api->num_threads(), step = p.batch < threads ? threads : 1;  // blocks for every thread
   const int64_t bytes = p.m * p.n * item_size(p.dtype), wanted = (bytes / kPartBytes + step) / step * step;
-  int64_t blocks = std::min({wanted, p.m / kPartRows, p.m * last_cols * p.k / kPartProduct}) / step * step;
+  int64_t blocks = std::min({wanted, p.m / kPartRows, p.m * cols * p.k / kPartProduct}) / step * step;
   if (blocks == 0 && p.batch >= std::max<int64_t>(threads, 2)) blocks = 1;
   return blocks > 0 && bytes / blocks <= 2 * kPartBytes ? blocks : 0;
 }
 
 // Hands the products over to the epilogue, block by block; the result of `sizes` is given only if the epilogue wants it kept. False: nothing is done.
 bool hand_over(const Products& p, IntList sizes, ArgandEpilogue* epilogue, Tensor* out) {
-  if (!epilogue || p.m == 0 || p.n == 0) return false;
-  const Tiles tile = tiles_of(p.m, p.n, p.k, p.batch >= api->num_threads());
-  const int64_t blocks = blocks_of(p, tile);
+  if (!epilogue || p.m == 0 || p.n == 0 || p.alpha == 0) return false;
+  const Grid grid = library_grid(p.m, p.n, p.k, api->num_threads());
+  const int64_t blocks = blocks_of(p, grid);
   if (!blocks) return false;
   if (epilogue->keep) *out = empty(sizes, p.dtype);
   const int64_t size = item_size(p.dtype);
@@ -417,9 +440,12 @@ bool hand_over(const Products& p, IntList sizes, ArgandEpilogue* epilogue, Tenso
       }
       auto moved = [&](const Matrix& x, int64_t by) { return Matrix{static_cast<const char*>(x.data) + by * size, x.row_stride, x.col_stride}; };
       const Matrix a = moved(p.a, entry * p.a_step + top * p.a.row_stride);
-      for (int64_t j = 0; j < p.n; j += tile.cols)
-        gemm(p.dtype, rows, std::min(tile.cols, p.n - j), p.k, p.alpha, a, moved(p.b, entry * p.b_step + j * p.b.col_stride), p.beta, c + j * size,
-             p.n, true);
+      for (int64_t j = 0; j < grid.cols; j++) {
+        const int64_t left = grid.col(j), cols = grid.col(j + 1) - left;
+        const Matrix b = moved(p.b, entry * p.b_step + left * p.b.col_stride);
+        const auto multiply = [&](auto* to) { gemm_floating(p.dtype, rows, cols, p.k, p.alpha, a, b, p.beta, to + left, p.n, 0); };
+        p.dtype == ARGAND_FLOAT32 ? multiply(reinterpret_cast<float*>(c)) : multiply(reinterpret_cast<double*>(c));
+      }
       epilogue->run(epilogue->context, first, first + rows * p.n, c);
     }
   });

@@ -178,8 +178,7 @@ ARGAND_AVX512 void write_back(int64_t m, int64_t n, float alpha, float* sums, in
   }
 }
 
-constexpr int64_t kFewRows = 32;  // of a, for which b is read as it lies: packing it costs more
-constexpr int kTile = 4;          // rows and columns of a register block of dot products
+constexpr int kTile = 4;  // rows and columns of a register block of dot products
 
 ARGAND_BF16_TARGET inline float sum_lanes(__m512 x) {
   x += __builtin_shuffle(x, Pairs{8, 9, 10, 11, 12, 13, 14, 15});
@@ -284,8 +283,9 @@ Bf16Unit bf16_unit() {
   return unit;
 }
 
-void gemm_bf16(Bf16Unit unit, int64_t m, int64_t n, int64_t k, float alpha, Bf16Matrix a, Bf16Matrix b, float beta, uint16_t* c, int64_t ldc) {
-  if (m <= kFewRows && a.col_stride == 1 && b.row_stride == 1)
+void gemm_bf16(Bf16Unit unit, bool few, int64_t m, int64_t n, int64_t k, float alpha, Bf16Matrix a, Bf16Matrix b, float beta, uint16_t* c,
+               int64_t ldc) {
+  if (few && a.col_stride == 1 && b.row_stride == 1)
     multiply_lines(m, n, k, alpha, a.data, a.row_stride, b.data, b.col_stride, beta, c, ldc);
   else if (unit == Bf16Unit::tiles)
     multiply_blocks<TileUnit>(m, n, k, alpha, a, b, beta, c, ldc);
@@ -296,7 +296,7 @@ void gemm_bf16(Bf16Unit unit, int64_t m, int64_t n, int64_t k, float alpha, Bf16
 #else
 
 Bf16Unit bf16_unit() { return Bf16Unit::none; }
-void gemm_bf16(Bf16Unit, int64_t, int64_t, int64_t, float, Bf16Matrix, Bf16Matrix, float, uint16_t*, int64_t) {}
+void gemm_bf16(Bf16Unit, bool, int64_t, int64_t, int64_t, float, Bf16Matrix, Bf16Matrix, float, uint16_t*, int64_t) {}
 
 #endif
 

@@ -19,7 +19,10 @@ struct Bf16Matrix {
 };
 
 // c[m, n] = alpha * a[m, k] b[k, n] + beta * c on the calling thread, for k > 0 and a unit that bf16_unit() allows: sums in float32 of pairs of
-// products (subnormal numbers count as zero), one rounding at the end. beta == 0 ignores c's old contents.
-void gemm_bf16(Bf16Unit unit, int64_t m, int64_t n, int64_t k, float alpha, Bf16Matrix a, Bf16Matrix b, float beta, uint16_t* c, int64_t ldc);
+// products (subnormal numbers count as zero), one rounding at the end. beta == 0 ignores c's old contents. `few`: b is read as it lies, where rows of
+// a and columns of b lie along k; packing it costs more for up to kFewBf16Rows rows.
+constexpr int64_t kFewBf16Rows = 32;
+void gemm_bf16(Bf16Unit unit, bool few, int64_t m, int64_t n, int64_t k, float alpha, Bf16Matrix a, Bf16Matrix b, float beta, uint16_t* c,
+               int64_t ldc);
 
 }  // namespace argand::kernels::cpu

@@ -40,6 +40,23 @@ void subtract_product(int64_t m, int64_t n, int64_t k, Block<E> a, Block<E> b, E
 
 int64_t half_of(int64_t n) { return (n / 2 + kColumns - 1) / kColumns * kColumns; }
 
+// By substitution, for triangles that are singular, of which some of the library's kernels make NaN where others have infinities.
+template <class E>
+void substitute(Triangle kind, int64_t n, int64_t other, const E* t, int64_t ldt, E* b, int64_t ldb) {
+  const bool forward = (kind.upper == kind.transposed) == kind.left;
+  const int64_t along = kind.left ? 1 : ldb, across = kind.left ? ldb : 1;
+  const auto place = [&](int64_t i) { return forward ? i : n - 1 - i; };
+  for (int64_t i = 0; i < n; i++) {
+    E* const to = b + place(i) * along;
+    for (int64_t p = 0; p < i; p++) {
+      const int64_t row = kind.left != kind.transposed ? i : p, column = row == i ? p : i;
+      const E factor = t[place(row) + place(column) * ldt];
+      for (int64_t r = 0; r < other; r++) to[r * across] -= factor * b[place(p) * along + r * across];
+    }
+    for (int64_t r = 0; r < other; r++) to[r * across] /= t[place(i) * (ldt + 1)];
+  }
+}
+
 // One triangle by the library, so many columns or rows of b at a time, whatever the number of threads.
 template <class E>
 void solve_whole(const Lapack<E>& l, Triangle kind, int64_t n, int64_t other, const E* t, int64_t ldt, E* b, int64_t ldb) {
@@ -47,6 +64,9 @@ void solve_whole(const Lapack<E>& l, Triangle kind, int64_t n, int64_t other, co
   const int side = kind.left ? kLeft : kRight, uplo = kind.upper ? kUpper : kLower, trans = kind.transposed ? kTrans : kNoTrans,
             diag = kind.unit ? kUnit : kNonUnit;
   const E one(1);
+  bool singular = false;
+  for (int64_t i = 0; i < n && !kind.unit; i++) singular |= t[i + i * ldt] == E(0);
+  if (singular) return substitute(kind, n, other, t, ldt, b, ldb);
   parallel_for(0, (other + kColumns - 1) / kColumns, row_grain(kColumns * n * n / 4), [&](int64_t begin, int64_t end) {
     const BlasCall call("linalg");
     for (int64_t i = begin; i < end; i++) {
