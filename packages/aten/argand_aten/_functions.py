@@ -49,6 +49,10 @@ def equal(input: Tensor, other: Tensor) -> bool:
     for x in (input, other):
         if not isinstance(x, Tensor):
             raise TypeError(f"equal: got {type(x).__name__}, expected a Tensor")
+    # Elements that cannot be NaN equal themselves.
+    exact = not (input.is_floating_point() or input.is_complex())
+    if input is other and exact and input.device.type == "cpu":
+        return True
     return input.shape == other.shape and bool(ops.all(ops.eq(input, other)))
 
 

@@ -185,6 +185,7 @@ ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
 #define ARGAND_ROUND_F64(x, mode) ((vf64)__builtin_ia32_rndscalepd_mask(x, mode, x, -1, 4))
 #define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps512_mask(x, x, -1, 4))
 #define ARGAND_FMA_F32(x, y, z) ((vf32)__builtin_ia32_vfmaddps512_mask(x, y, z, -1, 4))
+#define ARGAND_FMA_F64(x, y, z) ((vf64)__builtin_ia32_vfmaddpd512_mask(x, y, z, -1, 4))
 /* y where either is NaN */
 #define ARGAND_MIN_F32(x, y) ((vf32)__builtin_ia32_minps512_mask(x, y, x, -1, 4))
 #define ARGAND_MAX_F32(x, y) ((vf32)__builtin_ia32_maxps512_mask(x, y, x, -1, 4))
@@ -194,6 +195,7 @@ ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
 #define ARGAND_ROUND_F64(x, mode) ((vf64)__builtin_ia32_roundpd256(x, mode))
 #define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps256(x))
 #define ARGAND_FMA_F32(x, y, z) ((vf32)__builtin_ia32_vfmaddps256(x, y, z))
+#define ARGAND_FMA_F64(x, y, z) ((vf64)__builtin_ia32_vfmaddpd256(x, y, z))
 #define ARGAND_MIN_F32(x, y) ((vf32)__builtin_ia32_minps256(x, y))
 #define ARGAND_MAX_F32(x, y) ((vf32)__builtin_ia32_maxps256(x, y))
 #define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd256(x))
@@ -321,8 +323,17 @@ ARGAND_DEFINE_POW(vf64, vi64, double, f64, ARGAND_MVEC_F64(pow, vv))
 /* ---- fmod, remainder, floor division ---------------------------------------------------------------------------- */
 /* fmod is exact, so a quotient that fits is found in double precision; other lanes take libm's. */
 ARGAND_MATH vf64 argand_fmod_f64(vf64 x, vf64 y) {
-  vf64 r;
-  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = __builtin_fmod(x[i], y[i]);
+  vf64 r = x;
+  vi64 exact = {};
+#ifdef ARGAND_FMA_F64
+  const vf64 ax = argand_abs_f64(x), ay = argand_abs_f64(y), q = argand_trunc_f64(ax / ay); /* right, or one too large */
+  const vf64 rest = ARGAND_FMA_F64(-q, ay, ax);
+  r = argand_copysign_f64(ARGAND_SELECT(vf64, rest < 0, rest + ay, rest), x);
+  exact = (q < 0x1p53) & (ay > 0) & (ay < __builtin_inf());
+  if (argand_all_i64(exact)) return r;
+#endif
+  for (int i = 0; i < ARGAND_LANES_F64; i++)
+    if (!exact[i]) r[i] = __builtin_fmod(x[i], y[i]);
   return r;
 }
 ARGAND_MATH vf64 argand_fmod_f32_wide(vf64 x, vf64 y, vi64* exact) { /* x, y hold float32 values */
@@ -460,52 +471,28 @@ ARGAND_DEFINE_INTEGER(vu64, vu64, u64)
 /* ---- special functions ------------------------------------------------------------------------------------------- */
 #include "packages/aten/csrc/kernels/cpu/special.h"
 
-ARGAND_MATH vf32 argand_nextafter_f32(vf32 x, vf32 y) {
-  vf32 r;
-  for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = __builtin_nextafterf(x[i], y[i]);
-  return r;
-}
-ARGAND_MATH vf64 argand_nextafter_f64(vf64 x, vf64 y) {
-  vf64 r;
-  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = __builtin_nextafter(x[i], y[i]);
-  return r;
-}
+#define ARGAND_DEFINE_NEXTAFTER(V, M, S, s)                                                                        \
+  ARGAND_MATH V argand_nextafter_##s(V x, V y) {                                                                   \
+    const M step = (((x < y) ^ (x > 0)) & -2) + 1; /* of the bits: numbers' sizes are in their order */            \
+    const V least = argand_copysign_##s((V)((M){} + 1), y), r = ARGAND_SELECT(V, x == 0, least, (V)((M)x + step)); \
+    return ARGAND_SELECT(V, x == y, y, ARGAND_SELECT(V, (x != x) | (y != y), x + y, r));                           \
+  }
+ARGAND_DEFINE_NEXTAFTER(vf32, vi32, float, f32)
+ARGAND_DEFINE_NEXTAFTER(vf64, vi64, double, f64)
+#undef ARGAND_DEFINE_NEXTAFTER
 
-/* M. Giles, "Approximating the erfinv function" (2010), single precision; float64 refines it by two Halley steps, near 1 from the logarithm of
- * erfc(r) = exp(-r^2) / (r sqrt(pi)). */
-#define ARGAND_DEFINE_ERFINV(V, M, S, s)                                                               \
-  ARGAND_MATH V argand_erfinv_start_##s(V x) {                                                         \
-    const V w = -argand_log_##s(((S)1 - x) * ((S)1 + x));                                              \
-    const V a = w - (S)2.5, b = argand_sqrt_##s(w) - (S)3;                                             \
-    V p = a * (S)2.81022636e-08 + (S)3.43273939e-07, q = b * (S) - 0.000200214257 + (S)0.000100950558; \
-    p = p * a + (S) - 3.5233877e-06, q = q * b + (S)0.00134934322;                                     \
-    p = p * a + (S) - 4.39150654e-06, q = q * b + (S) - 0.00367342844;                                 \
-    p = p * a + (S)0.00021858087, q = q * b + (S)0.00573950773;                                        \
-    p = p * a + (S) - 0.00125372503, q = q * b + (S) - 0.0076224613;                                   \
-    p = p * a + (S) - 0.00417768164, q = q * b + (S)0.00943887047;                                     \
-    p = p * a + (S)0.246640727, q = q * b + (S)1.00167406;                                             \
-    p = p * a + (S)1.50140941, q = q * b + (S)2.83297682;                                              \
-    return ARGAND_SELECT(V, w < (S)5, p, q) * x;                                                       \
-  }                                                                                                    \
-  ARGAND_MATH V argand_erfinv_ends_##s(V x, V r) {                                                     \
-    const V ax = argand_abs_##s(x);                                                                    \
-    r = ARGAND_SELECT(V, ax == (S)1, argand_copysign_##s(argand_splat_##s((S)__builtin_inf()), x), r); \
-    return ARGAND_SELECT(V, ax > (S)1, argand_splat_##s((S)__builtin_nan("")), r);                     \
-  }
-ARGAND_DEFINE_ERFINV(vf32, vi32, float, f32)
-ARGAND_DEFINE_ERFINV(vf64, vi64, double, f64)
-#undef ARGAND_DEFINE_ERFINV
-ARGAND_MATH vf32 argand_erfinv_f32(vf32 x) { return argand_erfinv_ends_f32(x, argand_erfinv_start_f32(x)); }
-ARGAND_MATH vf64 argand_erfinv_f64(vf64 x) {
-  const vf64 ax = argand_abs_f64(x);
-  const vf64 w = -argand_log_f64((1 - ax) / 2);
-  vf64 r = ARGAND_SELECT(vf64, w > 16, argand_sqrt_f64(w - 0.5 * argand_log_f64(4 * 3.14159265358979323846 * w)), argand_erfinv_start_f64(ax));
-  for (int i = 0; i < 2; i++) { /* near 1 the complement keeps the digits */
-    const vf64 e = ARGAND_SELECT(vf64, ax < 0.5, argand_erf_f64(r) - ax, (1 - ax) - argand_erfc_f64(r));
-    const vf64 t = e / (1.12837916709551257390 * argand_exp_f64(-r * r));
-    r = r - t / (1 + r * t);
-  }
-  return argand_erfinv_ends_f64(x, argand_copysign_f64(r, x));
+/* M. Giles, "Approximating the erfinv function" (2010), single precision. */
+ARGAND_MATH vf32 argand_erfinv_f32(vf32 x) {
+  const vf32 w = -argand_log_f32((1 - x) * (1 + x)), a = w - 2.5f, b = argand_sqrt_f32(w) - 3, ax = argand_abs_f32(x);
+  static const float c[] = {2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f, 0.00021858087f,
+                            -0.00125372503f, -0.00417768164f, 0.246640727f,    1.50140941f};
+  static const float d[] = {-0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f, 0.00573950773f,
+                            -0.0076224613f,   0.00943887047f,  1.00167406f,    2.83297682f};
+  vf32 p = argand_splat_f32(c[0]), q = argand_splat_f32(d[0]);
+  for (int i = 1; i < 9; i++) p = p * a + c[i], q = q * b + d[i];
+  const vf32 r = ARGAND_SELECT(vf32, w < 5, p, q) * x;
+  const vf32 end = ARGAND_SELECT(vf32, ax == 1, argand_copysign_f32(argand_splat_f32(__builtin_inff()), x), argand_splat_f32(__builtin_nanf("")));
+  return ARGAND_SELECT(vf32, ax >= 1, end, r);
 }
 
 #endif /* ARGAND_KERNELS_CPU_MATH_H_ */

@@ -127,6 +127,7 @@ ARGAND_UNARY(frexp_exponent)
 ARGAND_UNARY(erfinv)
 ARGAND_UNARY(angle)
 ARGAND_SPECIAL_UNARY(ARGAND_UNARY)
+ARGAND_SPECIAL_WIDE(ARGAND_UNARY)
 #undef ARGAND_UNARY
 
 #define ARGAND_BINARY(name)                                                                                           \
