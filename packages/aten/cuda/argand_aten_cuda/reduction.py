@@ -24,7 +24,7 @@ from argand_aten_cuda.usual import is_usual
 _COUNTS = ("bool", "int64")  # of the wheel only along rows
 # LAYOUT -> (Y, X) that are compiled into the wheel.
 TILES: Mapping[int, tuple[tuple[int, int], ...]] = {
-    0: ((1, 2048), (1, 8192), (16, 64)),
+    0: ((1, 2048), (1, 8192), (16, 64), (64, 32), (256, 8)),
     1: ((64, 16),),
     2: ((32, 32),),
 }

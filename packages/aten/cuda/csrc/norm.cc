@@ -1,4 +1,6 @@
 // Layer and RMS normalisation with their gradients (argand_aten_cuda/kernels/norm.py).
+#include <iterator>
+
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/creation.h"
@@ -6,7 +8,8 @@
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int kBlocks[] = {256, 1024, 2048, 4096, 8192};
+constexpr int kBlocks[] = {16, 64, 256, 1024, 2048, 4096, 8192};
+constexpr int kSeveral[] = {128, 32, 4};  // rows of a program, of the first of these blocks; one of the others
 constexpr int kLong = 4096, kUnaligned = 1024, kWeightRows = 16, kWeightColumns = 64;
 constexpr int64_t kPrograms = 528;  // at most, that share the rows of a backward pass: four for each multiprocessor of an H200
 
@@ -20,8 +23,8 @@ struct Rows {
       fail(ARGAND_SHAPE_ERROR, "%s: Given normalized_shape=%s, expected input with shape [*, %s, but got input of size %s", op,
            to_string(shape).c_str(), to_string(shape).c_str() + 1, to_string(x.sizes()).c_str());
     n = elements_in(shape, 0, shape.n), rows = elements_in(x.sizes(), 0, lead), align = alignment(n);
-    const int fit = n > kUnaligned && align == 1 ? -1 : block_index(kBlocks, n);
-    block = fit, each = fit == 0 ? 4 : 1;
+    block = n > kUnaligned && align == 1 ? -1 : block_index(kBlocks, n);
+    each = block >= 0 && block < static_cast<int>(std::size(kSeveral)) ? kSeveral[block] : 1;
     size32(op, rows), size32(op, n);
   }
   bool empty() const { return rows * n == 0; }

@@ -157,8 +157,9 @@ struct Plan {
   }
   void run(ArgandDevice device) const {
     const int l = layout(), d = kept.ndim > 1 || reduced.ndim > 1 ? 3 : 1;
-    const int64_t y = l == 0 ? (reduced.numel > 512 ? 1 : 16) : l == 1 ? 64 : 32;
-    int64_t x = l == 0 ? (reduced.numel > 512 ? 2048 : 64) : l == 1 ? 16 : 32;
+    const int64_t n = reduced.numel;
+    const int64_t y = l == 0 ? (n > 512 ? 1 : n > 32 ? 16 : n > 8 ? 64 : 256) : l == 1 ? 64 : 32;
+    int64_t x = l == 0 ? (n > 512 ? 2048 : n > 32 ? 64 : n > 8 ? 32 : 8) : l == 1 ? 16 : 32;
     const int64_t programs = (kept.numel + y - 1) / y, many = kPrograms / programs;
     int64_t wanted = std::min(reduced.numel / (4 * x), many);
     if (y == 1 && reduced.numel / (2 * kLongTile) >= many / 2 && many >= 2) {  // few long rows

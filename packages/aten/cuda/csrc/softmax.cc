@@ -7,7 +7,8 @@
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int kBlocks[] = {64, 256, 1024, 2048, 4096, 8192};
+constexpr int kBlocks[] = {8, 16, 32, 64, 128, 256, 1024, 2048, 4096, 8192};
+constexpr int kTile = 2048;  // elements of a program that takes several short rows
 constexpr int kColumnRows = 16, kColumns = 64;
 
 // A dim of a dense tensor as three nested loops: outer x n x inner.
@@ -37,7 +38,7 @@ void run(const char* op, const char* name, Slot (&slots)[2][16], int dtype, bool
     launch(slot[1].get("%s_long;T=%s;LOG=%d;BLOCK=%d;ALIGN=%d", name, kDTypeName[dtype], log, most, align), grid(op, l.outer), pointers...,
            l.n / align);
   } else {
-    const int each = kBlocks[block] < 1024 ? 1024 / kBlocks[block] : 1;
+    const int each = kBlocks[block] < 1024 ? kTile / kBlocks[block] : 1;
     const Kernel* k = slot[2 + block].get("%s;T=%s;LOG=%d;BLOCK=%d;ROWS=%d;ALIGN=%d", name, kDTypeName[dtype], log, kBlocks[block], each, align);
     launch(k, grid(op, cdiv(l.outer, each)), pointers..., size32(op, l.outer), l.n / align);
   }

@@ -17,7 +17,7 @@ using argand::cuda::kernel;
 using argand::cuda::launch;
 
 constexpr int64_t kTile = 2048;
-constexpr int64_t kShortRow = 256, kRegisters = 1024;  // rows of narrow elements longer than the first and up to the second are sorted in registers
+constexpr int64_t kShortRow = 256, kRegisters = 1024;  // rows of narrow elements up to the second are sorted in registers, up to the first several by a program
 constexpr int64_t kBlock = 1024;
 constexpr int64_t kMostKept = 1024, kLongestRow = 16384;             // of topk_rows
 constexpr int64_t kPrograms = 2048;                                  // fill a device
@@ -151,17 +151,23 @@ void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool d
   }
 }
 
-bool in_registers(const Tensor& x, int64_t n) { return x.itemsize() < 8 && n > kShortRow && n <= kRegisters; }
+bool in_registers(const Tensor& x, int64_t n) { return x.itemsize() < 8 && n <= kRegisters; }
+
+// The first k of each of `rows` dense rows of n narrow elements, with their places, sorted in registers.
+void sort_in_registers(const char* op, const Tensor& x, int64_t rows, int64_t n, int64_t k, bool descending, const Tensor& values,
+                       const Tensor& indices) {
+  const KeyOrder key = key_order(x.dtype(), descending);
+  const int64_t block = n <= 16 ? 16 : n <= 64 ? 64 : n <= 128 ? 128 : n <= kShortRow ? kShortRow : n <= 512 ? 512 : kRegisters,
+                together = block <= kShortRow ? kTile / block : 1;
+  const auto* f = kernel("sort_rows;T=" + std::string(integer_name(x.itemsize())) + ";LINES=16;ROWS=" + std::to_string(together) +
+                         ";BLOCK=" + std::to_string(block));
+  launch(f, programs(op, divide_up(rows, together)), values->data, indices->data, x->data, rows, small(op, n), small(op, k), key.infinity, key.flip);
+}
 
 // Sorts each of `rows` dense rows of n elements into row-major values and indices, a program a row: narrow elements of short ones with their places,
 // others by digits.
 void sort_in_program(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
-  if (in_registers(x, n)) {
-    const KeyOrder key = key_order(x.dtype(), descending);
-    const auto* f = kernel("sort_rows;T=" + std::string(integer_name(x.itemsize())) + ";LINES=16;BLOCK=" + (n <= 512 ? "512" : "1024"));
-    launch(f, programs(op, rows), values->data, indices->data, x->data, small(op, n), key.infinity, key.flip);
-    return;
-  }
+  if (in_registers(x, n)) return sort_in_registers(op, x, rows, n, n, descending, values, indices);
   const char* block = n <= 1024 ? "1024" : n <= 2048 ? "2048" : "4096";
   const auto* f = kernel("radix_rows;T=" + std::string(real_name(x.dtype())) + ";DESCENDING=" + flag(descending) + ";BLOCK=" + block);
   launch(f, programs(op, rows), values->data, indices->data, x->data, small(op, n),
@@ -201,11 +207,15 @@ std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t
   if (s.n > kShortRow && s.total() && k && !few) return sorted_rows(op, x, dim, k, descending);
   const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
   if (values.numel() == 0) return {values, indices};
-  if (few && s.n <= kLongestRow && s.n > 256) {
+  if (few && s.n <= kLongestRow && s.n > kShortRow) {
     topk_rows(op, values, indices, x, s, descending, k);
     return {values, indices};
   }
-  if (few && k <= 128) {
+  if (s.n <= kShortRow && s.inner == 1 && in_registers(x, s.n)) {
+    sort_in_registers(op, x, s.rows(), s.n, k, descending, values, indices);
+    return {values, indices};
+  }
+  if (few && s.n > kLongestRow) {
     const int64_t keep = k <= 16 ? 16 : 128;
     unpack(op, values, indices, x, s, select_rows(op, x, s, descending, keep), Tensor(), k, keep);
     return {values, indices};

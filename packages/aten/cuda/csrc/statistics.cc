@@ -90,7 +90,7 @@ struct Rows {
   void choose_tile() {
     tile_rows = tile_n = 64;
     if (unit % 2) {
-      if (n <= 16) tile_n = 16;
+      if (n <= 32) tile_n = n <= 8 ? 8 : n <= 16 ? 16 : 32;
       while (tile_n < std::min(n, kLongTile)) tile_n *= 2;
       tile_rows = std::max<int64_t>(kTile / tile_n, 1);
     }

@@ -231,18 +231,21 @@ _USUAL = {"A": ["float32"]}
 _STATISTICS = {"mean": "*A", "rstd": "*A"}
 _FORWARD = {"x": "*T", "w": "*W", "b": "*W", "y": "*T", **_STATISTICS}
 _BACKWARD = {"grad": "*T", "x": "*T", "w": "*W", **_STATISTICS, "dx": "*T"}
-_FIT = {"BLOCK": [256, 1024, 2048, 4096, 8192], "ROWS": [1, 4], "ALIGN": [1, 16]}
+_FIT = {"BLOCK": [16, 64, 256, 1024, 2048, 4096, 8192], "ROWS": [1, 4, 32, 128], "ALIGN": [1, 16]}
 _LONG = {"BLOCK": [4096], "ALIGN": [1, 16]}
 _FLAGS = {"RMS": [0, 1], "HAS_W": [0, 1]}
 
 
+_SEVERAL = {16: 128, 64: 32, 256: 4}  # rows of a program, of up to so many elements
+
+
 def _wheel(v: Mapping[str, Any]) -> bool:
-    """Equal dtypes, all weights (RMS: without a bias), four short rows or a long one at a time; short rows also without weights."""
+    """Equal dtypes, all weights (RMS: without a bias), several short rows or a long one at a time; short rows also without weights."""
     if v["HAS_W"]:
         weights = v.get("HAS_B", not v["RMS"]) == (not v["RMS"])
     else:
-        weights = v["BLOCK"] == 256 and not v.get("HAS_B")
-    rows = v.get("ROWS", 1) == (4 if v["BLOCK"] == 256 else 1)
+        weights = v["BLOCK"] <= 256 and not v.get("HAS_B")
+    rows = v.get("ROWS", 1) == _SEVERAL.get(v["BLOCK"], 1)
     return bool(
         v["T"] == v["W"]
         and weights

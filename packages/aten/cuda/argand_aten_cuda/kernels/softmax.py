@@ -207,8 +207,8 @@ _FORWARD = {"x": "*T", "y": "*T"}
 _BACKWARD = {"grad": "*T", "y": "*T", "dx": "*T"}
 _FIT = {
     "LOG": [0, 1],
-    "BLOCK": [64, 256, 1024, 2048, 4096, 8192],
-    "ROWS": [1, 4, 16],
+    "BLOCK": [8, 16, 32, 64, 128, 256, 1024, 2048, 4096, 8192],
+    "ROWS": [1, 8, 16, 32, 64, 128, 256],
     "ALIGN": [1, 16],
 }
 _LONG = {"LOG": [0, 1], "BLOCK": [8192, 16384], "ALIGN": [1, 16]}
@@ -217,12 +217,13 @@ _COLUMNS = {"LOG": [0, 1], "BLOCK_N": [16], "BLOCK_I": [64], "ALIGN": [1, 16]}
 
 def _warps(v: Mapping[str, Any]) -> int:
     block: int = v["BLOCK"]
-    return max(2, block // 512)
+    return 4 if block < 1024 else max(2, block // 512)
 
 
 def _wheel(v: Mapping[str, Any]) -> bool:
+    rows = 2048 // v["BLOCK"] if v["BLOCK"] < 1024 else 1
     return bool(
-        v["ROWS"] == max(1, 1024 // v["BLOCK"]) and (v["ALIGN"] == 16 or v["BLOCK"] <= 1024)
+        v["ROWS"] == rows and (v["BLOCK"] >= 16 if v["ALIGN"] == 16 else v["BLOCK"] <= 1024)
     )
 
 

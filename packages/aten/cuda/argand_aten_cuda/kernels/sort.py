@@ -1,5 +1,7 @@
 """Stable sorting of rows of up to 256 elements, of 1024 narrow ones (longer ones: radix.py), and the first k of rows: sort, argsort, topk.
 
+Narrow elements side by side are sorted in registers (`sort_rows`); others are packed into memory first.
+
 An element's key is a 32-bit integer in the order of the values (NaN above all and all equal, -0.0 equal to 0.0; inverted for descending
 order). Key and position make one 64-bit integer (`packed`), so equal elements keep their order and no two are equal.
 
@@ -145,9 +147,9 @@ def _bit(DIMS: tl.constexpr, i: tl.constexpr):
 
 
 @triton.jit
-def _turned(h, DIMS: tl.constexpr, i: tl.constexpr):
-    """Inverted where bit i of the place is set, so that what is to descend there ascends."""
-    if i > 0 and i < DIMS:
+def _turned(h, DIMS: tl.constexpr, i: tl.constexpr, LAST_STAGE: tl.constexpr):
+    """Inverted where bit i of the place is set, so that what is to descend there ascends; not at first and at last."""
+    if i > 0 and i < LAST_STAGE:
         h ^= (0 - _bit(DIMS, i)).to(h.dtype)
     return h
 
@@ -163,34 +165,46 @@ def _exchanged(h, DIMS: tl.constexpr, i: tl.constexpr, LINES: tl.constexpr):
 
 
 @triton.jit
-def bitonic(x, LINES: tl.constexpr):
-    """Sorts a vector of integers, of which each thread holds LINES neighbours."""
+def bitonic(x, LINES: tl.constexpr, BLOCK: tl.constexpr):
+    """Sorts each BLOCK elements of a vector of integers, of which each thread holds LINES neighbours."""
     DIMS: tl.constexpr = _log2(x.numel)
+    STAGES: tl.constexpr = _log2(BLOCK)
     h = tl.reshape(x, [2] * DIMS)
-    for stage in tl.static_range(1, DIMS + 1):
-        h = _turned(_turned(h, DIMS, stage - 1), DIMS, stage)
+    for stage in tl.static_range(1, STAGES + 1):
+        h = _turned(_turned(h, DIMS, stage - 1, STAGES), DIMS, stage, STAGES)
         for i in tl.static_range(stage):
             h = _exchanged(h, DIMS, stage - 1 - i, LINES)
     return tl.reshape(h, x.shape)
 
 
 @triton.jit
-def sort_rows(values, indices, x, n, infinity, flip, LINES: tl.constexpr, BLOCK: tl.constexpr):
-    """Sorts each row of n <= BLOCK elements of 32 bits or fewer, given as integers, in registers; LINES elements a thread."""
+def sort_rows(
+    values, indices, x, rows, n, k, infinity, flip, LINES: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The first k of each of ROWS rows of n <= BLOCK elements of 32 bits or fewer, given as integers, sorted in registers; LINES elements a thread."""
     WIDTH: tl.constexpr = BLOCK // LINES
-    row = tl.program_id(0).to(tl.int64) * n
-    x += row
-    j = tl.arange(0, LINES)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
-    key = bits_key(tl.load(x + j, mask=j < n, other=0), infinity, flip)
+    first = tl.program_id(0).to(tl.int64) * ROWS
+    left = (rows - first).to(tl.int32)
+    x += first * n
+    column = tl.arange(0, ROWS * WIDTH)[None, :]
+    r = column // WIDTH
+    j = tl.arange(0, LINES)[:, None] * WIDTH + column % WIDTH
+    live = (j < n) & (r < left)
+    key = bits_key(tl.load(x + (r * n + j), mask=live, other=0), infinity, flip)
     if x.dtype.element_ty.primitive_bitwidth < 32:  # key and place have 28 bits at most
-        packed = tl.where(j < n, key * BLOCK + j, 0x7FFFFFFF)
+        packed = tl.where(live, key * BLOCK + j, 0x7FFFFFFF)
     else:
-        packed = tl.where(j < n, key.to(tl.int64) * BLOCK + j, LAST)
-    place = (bitonic(tl.reshape(tl.trans(packed), [BLOCK]), LINES) & (BLOCK - 1)).to(tl.int32)
-    p = tl.arange(0, BLOCK)
-    at = tl.gather(place, p, 0)  # exchanged once, so that neighbouring threads store neighbours
-    tl.store(values + row + p, tl.load(x + at, mask=p < n), mask=p < n)
-    tl.store(indices + row + p, at.to(tl.int64), mask=p < n)
+        packed = tl.where(live, key.to(tl.int64) * BLOCK + j, LAST)
+    packed = bitonic(tl.reshape(tl.trans(packed), [ROWS * BLOCK]), LINES, BLOCK)
+    p = tl.arange(0, ROWS * BLOCK)
+    # Exchanged once, so that neighbouring threads store neighbours.
+    at = tl.gather((packed & (BLOCK - 1)).to(tl.int32), p, 0)
+    r = p // BLOCK
+    place = p % BLOCK
+    live = (place < k) & (r < left)
+    to = first * k + (r * k + place)
+    tl.store(values + to, tl.load(x + (r * n + at), mask=live), mask=live)
+    tl.store(indices + to, at.to(tl.int64), mask=live)
 
 
 @triton.jit
@@ -373,13 +387,16 @@ KERNELS = [
             "values": "*T",
             "indices": "*i64",
             "x": "*T",
+            "rows": "i64",
             "n": "i32",
+            "k": "i32",
             "infinity": "i64",
             "flip": "i64",
         },
         types={"T": ["int32", "int16", "int8"]},
-        constants={"LINES": [16], "BLOCK": [512, 1024]},
-        num_warps=lambda v: v["BLOCK"] // v["LINES"] // 32,
+        constants={"LINES": [16], "ROWS": [1, 8, 16, 32, 128], "BLOCK": [16, 64, 128, 256, 512, 1024]},
+        num_warps=lambda v: v["ROWS"] * v["BLOCK"] // v["LINES"] // 32,
+        wheel=lambda v: v["ROWS"] == (1 if v["BLOCK"] > 256 else 2048 // v["BLOCK"]),
     ),
     Kernel(
         order_statistic,

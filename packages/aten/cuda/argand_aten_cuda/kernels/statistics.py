@@ -9,6 +9,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from argand_aten_cuda import reduction
 from argand_aten_cuda.conversion import convert
 from argand_aten_cuda.kernel import FLOATING, REAL, Kernel, Variant
 
@@ -21,6 +22,20 @@ def _row_offsets(row, n_inner, outer_stride, inner_stride, UNIT: tl.constexpr):
         return row * inner_stride
     else:
         return (row // n_inner) * outer_stride + (row % n_inner) * inner_stride
+
+
+@triton.jit
+def _whole_rows(
+    x, row, rows, n, n_inner, outer_stride, inner_stride, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr
+):  # fmt: skip
+    """Rows of BN elements at most, which lie side by side, and which elements there are."""
+    length = n.to(tl.int32)
+    if ALIGNED:
+        length = tl.multiple_of(length, 16)
+    lane = tl.arange(0, BN)
+    inside = (row < rows)[:, None] & (lane < length)[None, :]
+    at = _row_offsets(row, n_inner, outer_stride, inner_stride, UNIT)
+    return tl.load(x + at[:, None] + lane[None, :], mask=inside, other=0), inside
 
 
 # ---- variance ------------------------------------------------------------------------------------------------------------
@@ -43,18 +58,31 @@ def _joined(count, mean, m2, d, q, center, taken):
 
 
 @triton.jit
+def _number(value):
+    if value.dtype.is_floating() and value.dtype != tl.float64:
+        return value.to(tl.float32)
+    else:
+        return value
+
+
+@triton.jit
 def _load_numbers(x, at, inside):
-    value = tl.load(x + at, mask=inside, other=0.0)
-    if x.dtype.element_ty != tl.float64:
-        value = value.to(tl.float32)
-    return value
+    return _number(tl.load(x + at, mask=inside, other=0.0))
+
+
+@triton.jit
+def _quotient(a, b):
+    if a.dtype == tl.float64:
+        return a / b
+    else:
+        return tl.div_rn(a, tl.zeros_like(a) + b)
 
 
 @triton.jit
 def _store_variance(out, row, m2, n, divisor, stored):
     value = tl.where(
         divisor > 0,
-        m2 / tl.where(divisor > 0, divisor, 1.0),
+        _quotient(m2, tl.where(divisor > 0, divisor, 1.0).to(m2.dtype)),
         tl.where(m2 == 0, float("nan"), m2 * float("inf")),
     )
     value = tl.where(n == 0, float("nan"), value)
@@ -72,6 +100,16 @@ def moments(
     loads are whole vectors. WHOLE: n is BN at most. STEPS tiles are summed before their sums are joined.
     """
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    if WHOLE:
+        value, inside = _whole_rows(x, row, rows, n, n_inner, outer_stride, inner_stride, BN, UNIT, ALIGNED)
+        value = _number(value)
+        # What the mean is off by is corrected, so that no numbers but those of the spread are rounded, and equal ones have none.
+        number = tl.cast(n, value.dtype)
+        d = tl.where(inside, value - (tl.sum(value, axis=1) * (1 / number))[:, None], 0.0)
+        d = tl.where(inside, d - _quotient(tl.sum(d, axis=1), number)[:, None], 0.0)
+        m2 = tl.sum(d * d, axis=1)
+        _store_variance(out, row, m2, n, tl.cast(divisor, value.dtype), row < rows)
+        return
     begin = tl.program_id(1).to(tl.int64) * piece
     end = tl.minimum(begin + piece, n)
     if UNIT % 2:
@@ -86,11 +124,6 @@ def moments(
     center = (tl.sum(value, axis=1) / tl.minimum(end - begin, BN).to(tl.float64)).to(value.dtype)
     d = tl.where(inside, value - center[:, None], 0.0)
     q = d * d
-    if WHOLE:
-        apart = tl.sum(d, axis=1).to(tl.float64)
-        squares = tl.sum(q, axis=1).to(tl.float64)
-        _store_variance(out, row, squares - apart * apart / n, n, divisor, row < rows)
-        return
     mean = tl.zeros([BR], tl.float64)
     m2 = tl.zeros([BR], tl.float64)
     first = begin + BN
@@ -265,10 +298,7 @@ def _greater(a, b):
 @triton.jit
 def _numbers(x, at, inside):
     """Elements in a dtype that has both functions."""
-    value = tl.load(x + at, mask=inside, other=0)
-    if value.dtype.is_floating() and value.dtype != tl.float64:
-        value = value.to(tl.float32)
-    return value
+    return _number(tl.load(x + at, mask=inside, other=0))
 
 
 @triton.jit
@@ -278,6 +308,14 @@ def least_and_greatest(
 ):  # fmt: skip
     """The least and the greatest element of each row, NaN if there is one, or with several pieces those of each to parts[2, pieces, rows]; UNIT, ALIGNED and WHOLE as above."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    if WHOLE:
+        value, inside = _whole_rows(x, row, rows, n, n_inner, outer_stride, inner_stride, BN, UNIT, ALIGNED)
+        value = _number(value)
+        low = tl.reduce(tl.where(inside, value, reduction.start("highest", value.dtype)), 1, _less)
+        high = tl.reduce(tl.where(inside, value, reduction.start("lowest", value.dtype)), 1, _greater)
+        tl.store(least + row, low.to(x.dtype.element_ty), mask=row < rows)
+        tl.store(greatest + row, high.to(x.dtype.element_ty), mask=row < rows)
+        return
     begin = tl.program_id(1).to(tl.int64) * piece
     end = tl.minimum(begin + piece, n)
     if UNIT % 2:
@@ -328,10 +366,10 @@ def join_least_and_greatest(
 
 _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
 # (rows, elements) of a program's tile, for UNIT 1 and 3 the elements and for 2 and 0 the rows along memory
-_ALONG = [(max(2048 // n, 1), n) for n in (16, 64, 128, 256, 512, 1024, 2048, 4096)]
+_ALONG = [(max(2048 // n, 1), n) for n in (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)]
 _TILES = {0: [(64, 64)], 1: _ALONG, 2: [(64, 64)], 3: _ALONG}
 _TILE_CONSTANTS: dict[str, Sequence[Any]] = {
-    "BR": [1, 2, 4, 8, 16, 32, 64, 128],
+    "BR": [1, 2, 4, 8, 16, 32, 64, 128, 256],
     "BN": [n for _, n in _ALONG],
     "UNIT": [0, 1, 2, 3],
     "ALIGNED": [False, True],
@@ -352,7 +390,8 @@ def _aligned(v: Variant) -> tuple[str, ...]:
 
 def _is_tile(v: Variant) -> bool:
     whole = v["UNIT"] % 2 == 1 and v["BN"] < 4096
-    return (v["BR"], v["BN"]) in _TILES[v["UNIT"]] and v["WHOLE"] == whole
+    possible = not v["ALIGNED"] or v["BN"] >= 16
+    return (v["BR"], v["BN"]) in _TILES[v["UNIT"]] and v["WHOLE"] == whole and possible
 
 
 KERNELS = [
