@@ -17,7 +17,8 @@ using argand::cuda::kernel;
 using argand::cuda::launch;
 
 constexpr int64_t kTile = 2048;
-constexpr int64_t kShortRow = 256, kRegisters = 1024;  // rows of narrow elements up to the second are sorted in registers, up to the first several by a program
+// Rows of narrow elements up to the second are sorted in registers, up to the first several by a program.
+constexpr int64_t kShortRow = 256, kRegisters = 1024;
 constexpr int64_t kBlock = 1024;
 constexpr int64_t kMostKept = 1024, kLongestRow = 16384;             // of topk_rows
 constexpr int64_t kPrograms = 2048;                                  // fill a device
@@ -157,8 +158,9 @@ bool in_registers(const Tensor& x, int64_t n) { return x.itemsize() < 8 && n <= 
 void sort_in_registers(const char* op, const Tensor& x, int64_t rows, int64_t n, int64_t k, bool descending, const Tensor& values,
                        const Tensor& indices) {
   const KeyOrder key = key_order(x.dtype(), descending);
-  const int64_t block = n <= 16 ? 16 : n <= 64 ? 64 : n <= 128 ? 128 : n <= kShortRow ? kShortRow : n <= 512 ? 512 : kRegisters,
-                together = block <= kShortRow ? kTile / block : 1;
+  int64_t block = 16;
+  while (block < n) block *= block == 16 ? 4 : 2;
+  const int64_t together = block <= kShortRow ? kTile / block : 1;
   const auto* f = kernel("sort_rows;T=" + std::string(integer_name(x.itemsize())) + ";LINES=16;ROWS=" + std::to_string(together) +
                          ";BLOCK=" + std::to_string(block));
   launch(f, programs(op, divide_up(rows, together)), values->data, indices->data, x->data, rows, small(op, n), small(op, k), key.infinity, key.flip);

@@ -394,7 +394,11 @@ KERNELS = [
             "flip": "i64",
         },
         types={"T": ["int32", "int16", "int8"]},
-        constants={"LINES": [16], "ROWS": [1, 8, 16, 32, 128], "BLOCK": [16, 64, 128, 256, 512, 1024]},
+        constants={
+            "LINES": [16],
+            "ROWS": [1, 8, 16, 32, 128],
+            "BLOCK": [16, 64, 128, 256, 512, 1024],
+        },
         num_warps=lambda v: v["ROWS"] * v["BLOCK"] // v["LINES"] // 32,
         wheel=lambda v: v["ROWS"] == (1 if v["BLOCK"] > 256 else 2048 // v["BLOCK"]),
     ),

@@ -101,7 +101,9 @@ def moments(
     """
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     if WHOLE:
-        value, inside = _whole_rows(x, row, rows, n, n_inner, outer_stride, inner_stride, BN, UNIT, ALIGNED)
+        value, inside = _whole_rows(
+            x, row, rows, n, n_inner, outer_stride, inner_stride, BN, UNIT, ALIGNED
+        )
         value = _number(value)
         # What the mean is off by is corrected, so that no numbers but those of the spread are rounded, and equal ones have none.
         number = tl.cast(n, value.dtype)
@@ -183,7 +185,8 @@ def _order(x, SMALLEST: tl.constexpr):
         bits = (x + 0.0).to(tl.int64, bitcast=True)
         key = bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
     elif x.dtype.is_floating():
-        bits = (x.to(tl.float32) + 0.0).to(tl.int32, bitcast=True)
+        x = x.to(tl.float32)
+        bits = (x + 0.0).to(tl.int32, bitcast=True)
         key = bits ^ ((bits >> 31) & 0x7FFFFFFF)
     elif x.dtype.primitive_bitwidth < 32:
         key = x.to(tl.int32)
@@ -309,10 +312,14 @@ def least_and_greatest(
     """The least and the greatest element of each row, NaN if there is one, or with several pieces those of each to parts[2, pieces, rows]; UNIT, ALIGNED and WHOLE as above."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     if WHOLE:
-        value, inside = _whole_rows(x, row, rows, n, n_inner, outer_stride, inner_stride, BN, UNIT, ALIGNED)
+        value, inside = _whole_rows(
+            x, row, rows, n, n_inner, outer_stride, inner_stride, BN, UNIT, ALIGNED
+        )
         value = _number(value)
         low = tl.reduce(tl.where(inside, value, reduction.start("highest", value.dtype)), 1, _less)
-        high = tl.reduce(tl.where(inside, value, reduction.start("lowest", value.dtype)), 1, _greater)
+        high = tl.reduce(
+            tl.where(inside, value, reduction.start("lowest", value.dtype)), 1, _greater
+        )
         tl.store(least + row, low.to(x.dtype.element_ty), mask=row < rows)
         tl.store(greatest + row, high.to(x.dtype.element_ty), mask=row < rows)
         return
