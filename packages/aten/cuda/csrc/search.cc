@@ -199,8 +199,8 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const Tensor x = dense(to_dtype(self, ARGAND_INT64));
   int64_t bounds[2] = {0, -1};
   if (x.numel()) {
-    const Tensor both = ops::stack({ops::amin(x), ops::amax(x)});
-    read(both, 0, 2, bounds);
+    const auto [least, greatest] = ops::aminmax(x, std::nullopt, false);  // by one reading
+    read(ops::stack({least, greatest}), 0, 2, bounds);
   }
   if (bounds[0] < 0)
     fail(ARGAND_RUNTIME_ERROR, "bincount: only 1-d non-negative integral inputs are supported, got %ld", static_cast<long>(bounds[0]));
