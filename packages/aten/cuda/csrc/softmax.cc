@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kBlocks[] = {8, 16, 32, 64, 128, 256, 1024, 2048, 4096, 8192};
 constexpr int kTile = 2048;  // elements of a program that takes several short rows
+constexpr int kFours = 256;  // elements of the longest rows that are said to be aligned to four
 constexpr int kColumnRows = 16, kColumns = 64;
 
 // A dim of a dense tensor as three nested loops: outer x n x inner.
@@ -25,10 +26,12 @@ struct Loops {
 
 // Launches `name`_{forward,backward} in the variant for the loops; `pointers` are its tensors.
 template <class... Pointers>
-void run(const char* op, const char* name, Slot (&slots)[2][16], int dtype, bool log, const Loops& l, Pointers... pointers) {
+void run(const char* op, const char* name, Slot (&slots)[3][16], int dtype, bool log, const Loops& l, Pointers... pointers) {
   if (l.outer * l.n * l.inner == 0) return;
-  const int align = alignment(l.inner == 1 ? l.n : l.inner), block = block_index(kBlocks, l.n);
-  Slot* slot = slots[align == 16];
+  const int block = block_index(kBlocks, l.n);
+  const bool fours = l.inner == 1 && l.n <= kFours && l.n % 4 == 0;
+  const int whole = alignment(l.inner == 1 ? l.n : l.inner), align = whole == 1 && fours ? 4 : whole;
+  Slot* slot = slots[align == 16 ? 1 : align == 4 ? 2 : 0];
   if (l.inner > 1) {
     const Kernel* k =
         slot[0].get("%s_columns;T=%s;LOG=%d;BLOCK_N=%d;BLOCK_I=%d;ALIGN=%d", name, kDTypeName[dtype], log, kColumnRows, kColumns, align);
@@ -45,7 +48,7 @@ void run(const char* op, const char* name, Slot (&slots)[2][16], int dtype, bool
 }
 
 Tensor forward(const char* op, const Tensor& self, int64_t dim, int dtype, bool log) {
-  static Slot slots[kFloats][2][2][16];
+  static Slot slots[kFloats][2][3][16];
   const Tensor x = aligned_dense(self, dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype);
   const int index = float_index(op, x.dtype());
   const Loops loops(op, x, dim);
@@ -55,7 +58,7 @@ Tensor forward(const char* op, const Tensor& self, int64_t dim, int dtype, bool 
 }
 
 Tensor backward(const char* op, const Tensor& grad, const Tensor& output, int64_t dim, int input_dtype, bool log) {
-  static Slot slots[kFloats][2][2][16];
+  static Slot slots[kFloats][2][3][16];
   if (grad.dtype() != output.dtype() || !(grad.sizes() == output.sizes()))
     fail(ARGAND_SHAPE_ERROR, "%s: got grad of shape %s (%s) and output of shape %s (%s), expected equal ones", op, to_string(grad.sizes()).c_str(),
          kDTypeName[grad.dtype()], to_string(output.sizes()).c_str(), kDTypeName[output.dtype()]);

@@ -117,10 +117,11 @@ def test_spread(dtype: str) -> None:
 
 
 def test_softmax() -> None:
-    for n in (*LENGTHS, 100):
+    for n in (*LENGTHS, 16, 100):
         x = make(70, n, "float32")
         for f in (aten.softmax, aten.log_softmax):
             same(lambda t, f=f: f(t, 1), x, 1e-6)
+    assert constant("softmax_forward", "ALIGN") == {"1", "4", "16"}
     assert constant("softmax_forward", "BLOCK") == {"8", "16", "32", "64", "128"}
     assert constant("softmax_forward", "ROWS") == {"256", "128", "64", "32", "16"}
 

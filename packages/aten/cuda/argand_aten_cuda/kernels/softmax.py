@@ -1,6 +1,6 @@
 """softmax, log_softmax and their gradients. Rows that fit stay in registers; longer ones are read twice (the second time from the L2 cache);
 `*_columns` work along a dim that is not the last, on (outer, n, inner) data. Maxima skip NaNs, which come back through exp.
-The length of what is contiguous (n, or inner) is given in units of ALIGN: 16 tells the compiler that rows are aligned."""
+The length of what is contiguous (n, or inner) is given in units of ALIGN: 16 tells the compiler that rows are aligned, 4 that short ones are to four elements."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -209,7 +209,7 @@ _FIT = {
     "LOG": [0, 1],
     "BLOCK": [8, 16, 32, 64, 128, 256, 1024, 2048, 4096, 8192],
     "ROWS": [1, 8, 16, 32, 64, 128, 256],
-    "ALIGN": [1, 16],
+    "ALIGN": [1, 4, 16],
 }
 _LONG = {"LOG": [0, 1], "BLOCK": [8192, 16384], "ALIGN": [1, 16]}
 _COLUMNS = {"LOG": [0, 1], "BLOCK_N": [16], "BLOCK_I": [64], "ALIGN": [1, 16]}
@@ -223,7 +223,9 @@ def _warps(v: Mapping[str, Any]) -> int:
 def _wheel(v: Mapping[str, Any]) -> bool:
     rows = 2048 // v["BLOCK"] if v["BLOCK"] < 1024 else 1
     return bool(
-        v["ROWS"] == rows and (v["BLOCK"] >= 16 if v["ALIGN"] == 16 else v["BLOCK"] <= 1024)
+        v["ROWS"] == rows
+        and (v["BLOCK"] >= 16 if v["ALIGN"] == 16 else v["BLOCK"] <= 1024)
+        and (v["ALIGN"] != 4 or v["BLOCK"] <= 256)
     )
 
 
