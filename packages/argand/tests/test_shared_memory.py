@@ -7,6 +7,8 @@ import os
 import resource
 import subprocess
 import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -39,7 +41,7 @@ def test_views_and_handles_follow(numel):
     assert all(view.flatten()[0].item() in (5, 0x40A00000) for view in views)
     address = x.data_ptr()
     assert x.share_memory_().data_ptr() == address
-    with pytest.raises(RuntimeError, match="foreign memory"):
+    with pytest.raises(RuntimeError, match="that processes share"):
         storage.resize_(4 * numel + 4096)
 
 
@@ -108,14 +110,131 @@ def test_what_cannot_be_shared():
     large.share_memory_()
     array[0] = 3
     assert large[0] == 3
-    outside = np.ones(3, np.float32)
-    inside = torch.from_numpy(outside).share_memory_()
-    inside[0] = 5
-    assert outside[0] == 1 and inside.tolist() == [5, 1, 1]
     with pytest.raises(torch.OutOfMemoryError, match="shared memory"):
         torch.UntypedStorage._new_shared(1 << 60)
     with pytest.raises(ValueError, match="-1 bytes"):
         torch.UntypedStorage._new_shared(-1)
+
+
+def _numpy(folder):
+    array = np.ones(4, np.float32)
+    return torch.from_numpy(array), array
+
+
+def _view(folder):
+    array = np.ones(8, np.float32)
+    return torch.from_numpy(array[2:6]), array
+
+
+def _buffer(folder):
+    data = bytearray(16)
+    return torch.frombuffer(memoryview(data), dtype=torch.float32), data
+
+
+def _library(folder):
+    array = np.ones(4, np.float32)
+    return torch.from_dlpack(array), array
+
+
+def _file(folder):
+    return torch.from_file(str(folder / "file"), shared=True, size=4), None
+
+
+def _memmap(folder):
+    array = np.memmap(folder / "file", np.float32, "w+", shape=(4,))
+    return torch.from_numpy(array), None
+
+
+def _slice(folder):
+    x = torch.ones(8)
+    return torch.empty(0).set_(x.untyped_storage()[8:24], 0, (4,), (1,)), x
+
+
+@pytest.mark.parametrize("make", [_numpy, _view, _buffer, _library, _file, _memmap, _slice])
+def test_memory_that_others_look_at_is_refused_and_sent_as_a_copy(make, tmp_path):
+    x, other = make(tmp_path)
+    x.fill_(2)
+    with pytest.raises(RuntimeError, match=r"is also memory of .*clone\(\)"):
+        x.share_memory_()
+    queue = mp.Queue()
+    with pytest.warns(UserWarning, match="16 bytes are sent as a copy"):
+        queue.put((x, x[1:]))
+        copy, part = queue.get(timeout=60)
+    assert not x.is_shared() and copy.is_shared() and copy.tolist() == [2] * 4
+    part.fill_(5)
+    assert copy.tolist() == [2, 5, 5, 5] and x.tolist() == [2] * 4
+    del other
+    x.clone().share_memory_()
+
+
+def test_memory_that_nobody_else_reaches_moves():
+    array = np.arange(8, dtype=np.float32)
+    sole = [
+        torch.from_numpy(np.ones(4, np.float32)),
+        torch.from_numpy(np.ones((4, 4), np.float32)[1:3].T),
+        torch.frombuffer(bytearray(16), dtype=torch.float32),
+        torch.from_numpy(np.frombuffer(b"abcd", np.uint8)),
+        torch.from_numpy(array),
+    ]
+    del array
+    for x in sole:
+        values = x.clone()
+        assert x.share_memory_().is_shared() and torch.equal(x, values)
+
+
+@pytest.mark.parametrize("make", [_numpy, _slice])
+def test_letting_go_of_the_other_is_enough(make, tmp_path):
+    x, other = make(tmp_path)
+    del other
+    assert x.share_memory_().is_shared()
+
+
+def test_a_tensor_whose_array_lives_reaches_a_queue():
+    x = torch.ones(3)
+    array = x.numpy()
+    queue = mp.Queue()
+    with pytest.warns(UserWarning, match="12 bytes are sent as a copy"):
+        queue.put(x)
+        got = queue.get(timeout=60)
+    assert got.tolist() == [1, 1, 1] and not x.is_shared()
+    array[0] = 4
+    assert x[0] == 4 and got[0] == 1
+
+
+def test_what_pickling_raises_in_the_thread_of_a_queue_reaches_the_receiver():
+    queue = mp.Queue()
+    queue.put([1, torch.ones(2, requires_grad=True) * 2])
+    queue.put(torch.ones(2))
+    with pytest.raises(RuntimeError, match=r"not a leaf.*detach\(\)"):
+        queue.get(timeout=60)
+    assert queue.get(timeout=60).tolist() == [1, 1]
+
+
+def test_executors_go_on_after_what_cannot_be_sent():
+    with ProcessPoolExecutor(1, mp.get_context("spawn")) as pool:
+        with pytest.raises(RuntimeError, match="not a leaf"):
+            pool.submit(square, torch.ones(2, requires_grad=True) * 2).result(60)
+        assert pool.submit(square, torch.tensor(3)).result(60) == 9
+
+
+def test_messages_that_nobody_takes_keep_one_descriptor_a_storage():
+    queue = mp.SimpleQueue()
+    queue.put(torch.ones(3))  # starts the thread that hands descriptors out
+    queue.get()
+    before = descriptors()
+    x = torch.ones(3)
+    for _ in range(10):
+        queue.put(x)
+    assert descriptors() == before + 1
+    del x  # a message keeps the memory
+    assert descriptors() == before + 1
+    for _ in range(10):
+        assert queue.get().tolist() == [1, 1, 1]
+    for _ in range(100):  # the thread lets go after it has sent
+        if descriptors() == before:
+            break
+        time.sleep(0.05)
+    assert descriptors() == before
 
 
 def test_out_of_descriptors():

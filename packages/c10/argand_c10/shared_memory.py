@@ -1,11 +1,15 @@
 """Tensors in memory that processes share: through a queue or a pipe go file descriptors, and views of one storage stay such.
 
-The receiver fetches a descriptor from the process that sent it, which has to live until then.
+The receiver fetches a descriptor from the process that sent it, which has to live until then and keeps the memory. Memory that cannot be
+shared without leaving somebody behind (NumPy arrays) is sent as a copy, with a warning.
 """
 
 from __future__ import annotations
 
-from multiprocessing import reduction
+import threading
+import warnings
+from collections.abc import Callable
+from multiprocessing import context, queues, reduction, resource_sharer
 from typing import Any
 
 from argand_c10 import _C
@@ -25,10 +29,61 @@ def _open_storage(descriptor: Any, nbytes: int) -> UntypedStorage:
     return UntypedStorage._open_shared(received, nbytes)
 
 
+class _Offer(resource_sharer.DupFd):
+    """What a process that gets it opens shared memory by. A message that nobody takes keeps the memory, but no descriptor of its own."""
+
+    def __init__(self, storage: UntypedStorage) -> None:
+        def send(connection: Any, pid: int) -> None:
+            descriptor: Any = storage._shared_descriptor()
+            reduction.send_handle(connection, descriptor, pid)
+
+        sharer: Any = resource_sharer._resource_sharer  # type: ignore[attr-defined]
+        self._id = sharer.register(send, lambda: None)
+
+
+def _offer(storage: UntypedStorage) -> Any:
+    if context.get_spawning_popen() is None:
+        return _Offer(storage)
+    descriptor: Any = storage._shared_descriptor()
+    return reduction.DupFd(descriptor)  # which the new process inherits
+
+
 def _reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
     """A storage's memory is shared from now on; its descriptor is what is sent."""
-    descriptor: Any = storage.share_memory_()._shared_descriptor()
-    return _open_storage, (reduction.DupFd(descriptor), storage.nbytes())
+    if not storage._moves_alone():
+        warnings.warn(
+            f"multiprocessing: {storage.nbytes()} bytes are sent as a copy, as others than tensors look at them (NumPy arrays, other "
+            "libraries, slices of the storage); where processes are to share them, call share_memory_() on a clone() and send that",
+            stacklevel=2,
+        )
+        storage = _C._copy_storage(storage)
+    return _open_storage, (_offer(storage.share_memory_()), storage.nbytes())
+
+
+def _fail(error: Exception) -> None:
+    raise error
+
+
+def _is_nobody_told() -> bool:
+    """Whether this is the thread of a queue that prints what pickling raises, while the receiver would wait for ever."""
+    thread = threading.current_thread()
+    kind: Any = queues.Queue
+    handler = kind._on_queue_feeder_error
+    return any(argument is handler for argument in getattr(thread, "_args", ()))
+
+
+def _sent(reduce: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple[Any, ...]]:
+    """What `reduce` raises in a queue's thread is raised by the receiver's get()."""
+
+    def reduce_or_tell(value: Any) -> tuple[Any, ...]:
+        try:
+            return reduce(value)
+        except Exception as error:
+            if not _is_nobody_told():
+                raise
+            return _fail, (error,)
+
+    return reduce_or_tell
 
 
 def _open_tensor(
@@ -73,5 +128,5 @@ def register() -> None:
     """From now on `multiprocessing` sends the CPU's tensors and storages as shared memory."""
     pickler: Any = reduction.ForkingPickler
     for cls in (Tensor, Parameter, Buffer):
-        pickler.register(cls, _reduce_tensor)
-    pickler.register(UntypedStorage, _reduce_storage)
+        pickler.register(cls, _sent(_reduce_tensor))
+    pickler.register(UntypedStorage, _sent(_reduce_storage))

@@ -189,12 +189,13 @@ def _record_stream(self: Tensor, s: Any) -> None:
 def _share_memory(self: Tensor) -> Tensor:
     """Move the memory to where processes share it: those that get this tensor, or are forked from now on, see each other's changes.
 
-    Memory of 1 MiB and more keeps its address; else all tensors on it turn to the new one.
+    Memory of 1 MiB and more that is not an array's or a file's keeps its address; else all tensors on it turn to the new one. What another
+    thread writes meanwhile may be lost.
 
     Raises:
         DeviceError: the memory is not the CPU's.
         OutOfMemoryError: there is no room.
-        RuntimeError: no file descriptor is left, or others than tensors keep the address.
+        RuntimeError: no file descriptor is left, or others than tensors look at memory that has to move.
     """
     from argand_c10.shared_memory import register  # not before: it loads `multiprocessing`
 

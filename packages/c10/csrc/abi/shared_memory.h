@@ -17,6 +17,8 @@ typedef struct ArgandSharedMemory {
    * and all tensors of the storage turn to it, unless others than those and `handles` references that keep no address hold the storage. No other
    * thread may use the memory meanwhile. */
   int (*storage_share)(ArgandStorage* storage, int32_t handles);
+  /* How many others those are; 0: the memory is shared already, or keeps its address. */
+  int32_t (*storage_keepers)(ArgandStorage* storage, int32_t handles);
   int (*storage_descriptor)(const ArgandStorage* storage); /* the file's, borrowed; -1: not shared */
 } ArgandSharedMemory;
 

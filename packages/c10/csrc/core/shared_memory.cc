@@ -53,13 +53,25 @@ void release_shared(void* data, void* context, size_t) {
   delete mapping;
 }
 
-// Takes the descriptor, also when it fails.
+// A mapping that failed may have taken away what it was to lie over: memory of this process again, with what the file holds.
+void restore(void* address, size_t length, int descriptor) {
+  if (!msync(address, length, MS_ASYNC)) return;  // it is still there
+  if (mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return;
+  for (size_t done = 0; done < length;) {
+    const ssize_t n = pread(descriptor, static_cast<char*>(address) + done, length - done, static_cast<off_t>(done));
+    if (n <= 0 && !(n < 0 && errno == EINTR)) return;
+    if (n > 0) done += static_cast<size_t>(n);
+  }
+}
+
+// Takes the descriptor, also when it fails; what lies at `address` is then as before.
 int map_file(const char* op, int descriptor, size_t nbytes, void* address, size_t block, void** data, Mapping** out) {
   auto* mapping = new (std::nothrow) Mapping{descriptor, whole_pages(nbytes), block};
   const int fixed = address ? MAP_FIXED : 0;
   *data = mapping ? mmap(address, mapping->length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | fixed, descriptor, 0) : MAP_FAILED;
   if (*data == MAP_FAILED) {
     const int code = mapping ? errno : ENOMEM;
+    if (mapping && address) restore(address, mapping->length, descriptor);
     delete mapping;
     close(descriptor);
     return system_error(op, nbytes, code);
@@ -123,35 +135,43 @@ void visit_owner(ArgandTensor* t, void* context) {
   if (owners->moved) tensor_set_data(t);
 }
 
+// Whether all of the storage's memory can become that of a file where it is.
+bool stays(const ArgandStorage* s) {
+  const size_t block = owned_block_bytes(s);
+  return !kBypassCache && block > kSmallLimit && large_bytes(block) >= kMapBytes;
+}
+
+int32_t storage_keepers(ArgandStorage* s, int32_t handles) {
+  if (storage_descriptor(s) >= 0 || stays(s)) return 0;
+  Owners owners{s, 0, false};
+  visit_tensors(visit_owner, &owners);
+  const int32_t others = __atomic_load_n(&s->refcount, __ATOMIC_RELAXED) - owners.count - handles;
+  return others > 0 ? others : 0;
+}
+
 int storage_share(ArgandStorage* s, int32_t handles) {
   if (ARGAND_DEVICE_TYPE(s->device) != ARGAND_CPU)
     return error(ARGAND_DEVICE_ERROR, "share_memory_: got memory of device '%s', expected the CPU's; call cpu() first",
                  device_text(s->device).c_str());
   if (storage_descriptor(s) >= 0) return 0;
-  const size_t block = owned_block_bytes(s);
-  const bool stays = !kBypassCache && block > kSmallLimit && large_bytes(block) >= kMapBytes;
-  if (!stays) {
-    Owners owners{s, 0, false};
-    visit_tensors(visit_owner, &owners);
-    const int32_t others = __atomic_load_n(&s->refcount, __ATOMIC_RELAXED) - owners.count - handles;
-    if (others > 0)
-      return error(ARGAND_RUNTIME_ERROR,
-                   "share_memory_: got a storage of %zu bytes whose address %d others keep (NumPy arrays, other libraries, slices of it), expected "
-                   "tensors alone, as it has to move; delete those, or share a clone()",
-                   s->nbytes, others);
-  }
-  const size_t length = whole_pages(stays ? block : s->nbytes);
+  if (const int32_t others = storage_keepers(s, handles))
+    return error(ARGAND_RUNTIME_ERROR,
+                 "share_memory_: got a storage of %zu bytes whose address %d others keep (NumPy arrays, other libraries, slices of it), expected "
+                 "tensors alone, as it has to move; delete those, or share a clone()",
+                 s->nbytes, others);
+  const size_t block = stays(s) ? owned_block_bytes(s) : 0;
+  const size_t length = whole_pages(block ? block : s->nbytes);
   int descriptor = -1;
   void* data = nullptr;
   Mapping* mapping = nullptr;
   if (int status = make_file("share_memory_", length, s->data, s->nbytes, &descriptor)) return status;
-  if (int status = map_file("share_memory_", descriptor, length, stays ? s->data : nullptr, stays ? block : 0, &data, &mapping)) return status;
+  if (int status = map_file("share_memory_", descriptor, length, block ? s->data : nullptr, block, &data, &mapping)) return status;
   const ArgandStorage former = *s;
   s->data = data;
   s->deleter = release_shared;
   s->context = mapping;
   s->flags = 0;
-  if (!stays) {
+  if (!block) {
     Owners owners{s, 0, true};
     visit_tensors(visit_owner, &owners);
     storage_release_memory(&former);
@@ -159,9 +179,12 @@ int storage_share(ArgandStorage* s, int32_t handles) {
   return 0;
 }
 
-constexpr ArgandSharedMemory kSharedMemory = {storage_new_shared, storage_open, storage_share, storage_descriptor};
+constexpr ArgandSharedMemory kSharedMemory = {storage_new_shared, storage_open, storage_share, storage_keepers, storage_descriptor};
 
 }  // namespace
+
+bool storage_maps_shared(const ArgandStorage* s) { return s->deleter == release_shared; }
+
 }  // namespace argand::core
 
 extern "C" __attribute__((visibility("default"))) const ArgandSharedMemory* argand_shared_memory(void) { return &argand::core::kSharedMemory; }

@@ -126,6 +126,11 @@ void storage_release(ArgandStorage* s) {
 
 // Tensors hold addresses into the block, so a block that others may look at never moves.
 int storage_resize(ArgandStorage* s, size_t nbytes) {
+  if (storage_maps_shared(s))
+    return error(
+        ARGAND_RUNTIME_ERROR,
+        "resize: got a storage of %zu bytes that processes share, which keeps its size and cannot become %zu bytes; clone() the tensor first",
+        s->nbytes, nbytes);
   if (!owns_block(s))
     return error(ARGAND_RUNTIME_ERROR,
                  "resize: got a storage of %zu bytes of foreign memory (for example a NumPy array), which cannot become %zu bytes; clone() the "

@@ -17,6 +17,7 @@ int storage_from_blob(ArgandDevice device, void* data, size_t nbytes, void (*del
 void storage_release(ArgandStorage* storage);
 int storage_resize(ArgandStorage* storage, size_t nbytes);
 size_t owned_block_bytes(const ArgandStorage* storage);     // of the allocator's block that it looks at; 0: foreign memory
+bool storage_maps_shared(const ArgandStorage* storage);     // memory that processes share
 void storage_release_memory(const ArgandStorage* storage);  // without its record
 
 inline void storage_retain(ArgandStorage* s) { __atomic_fetch_add(&s->refcount, 1, __ATOMIC_RELAXED); }

@@ -196,6 +196,8 @@ PyObject* tensor_dlpack_device(PyObject* self, PyObject*);
 bool is_ndarray(PyObject* o);
 PyObject* tensor_from_numpy(PyObject* array);
 PyObject* from_dlpack(PyObject* module, PyObject* args, PyObject* kwargs);
+bool is_buffer_reached(const ArgandStorage* s);  // memory of an array or another buffer that others than the storage may hold
+bool is_of_dlpack(const ArgandStorage* s);       // memory of another library
 
 // ---- values and results ------------------------------------------------------------------------------------------------
 PyObject* from_value(ArgandValue* v);          // consumes v

@@ -233,6 +233,8 @@ PyObject* import_capsule(PyObject* capsule) {
 
 }  // namespace
 
+bool is_of_dlpack(const ArgandStorage* s) { return s->deleter == delete_imported<DLManaged> || s->deleter == delete_imported<DLManagedVersioned>; }
+
 // A sequence of two ints; false + TypeError.
 template <class T>
 static bool read_pair(PyObject* o, const char* complaint, T* first, T* second) {

@@ -185,6 +185,35 @@ static void release_imported(void*, void* context, size_t) {
   PyGILState_Release(gil);
 }
 
+// Whether others than the view, which holds it once, may reach what an object exports: yes, unless it is an array that nobody else holds, of memory
+// that is its own or that of another such object.
+static bool is_reached(PyObject* exporter, bool readonly) {
+  Ref holder;
+  Py_ssize_t known = 1;
+  for (PyObject* o = exporter;; known = 2) {
+    if (PyBytes_CheckExact(o)) return false;  // nobody changes it
+    if (Py_REFCNT(o) > known) return true;
+    if (PyByteArray_CheckExact(o)) return false;
+    if (std::strcmp(Py_TYPE(o)->tp_name, "mmap.mmap") == 0) return !readonly;  // others reach the file
+    Ref base;
+    if (PyMemoryView_Check(o)) {
+      base = new_ref(PyMemoryView_GET_BASE(o));
+    } else if (is_ndarray(o)) {
+      base = Ref(PyObject_GetAttrString(o, "base"));
+      if (base.get() == Py_None) return false;
+    }
+    if (!base) return PyErr_Clear(), true;
+    holder = std::move(base);
+    o = holder.get();
+  }
+}
+
+bool is_buffer_reached(const ArgandStorage* s) {
+  if (s->deleter != release_imported) return false;
+  const auto* view = static_cast<const Py_buffer*>(s->context);
+  return view->obj && is_reached(view->obj, view->readonly);
+}
+
 // A tensor over an acquired buffer, which the storage then owns; on failure the caller still does.
 static ArgandTensor* over_buffer(Py_buffer* view, int dtype, int32_t ndim, const int64_t* sizes, const int64_t* strides, char* start, size_t nbytes) {
   ArgandStorage* storage = nullptr;

@@ -116,6 +116,7 @@ static PyObject* storage_subscript(PyObject* self, PyObject* key) {
 }
 
 static void unmap(void* data, void*, size_t nbytes) { munmap(data, nbytes); }
+static void unmap_shared(void* data, void*, size_t nbytes) { munmap(data, nbytes); }  // of a mapping whose writes reach the file
 
 // Maps a file's first bytes: writes reach the file if they are shared, else only this mapping.
 static PyObject* storage_from_file(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -142,8 +143,11 @@ static PyObject* storage_from_file(PyObject*, PyObject* args, PyObject* kwargs) 
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, PyBytes_AS_STRING(path));
   } else {
     ArgandStorage* storage = nullptr;
-    int status =
-        api->storage_from_blob(ARGAND_DEVICE(ARGAND_CPU, 0), data, static_cast<size_t>(nbytes), nbytes ? unmap : nullptr, nullptr, 0, &storage);
+    int status = api->storage_from_blob(ARGAND_DEVICE(ARGAND_CPU, 0), data, static_cast<size_t>(nbytes),
+                                        !nbytes  ? nullptr
+                                        : shared ? unmap_shared
+                                                 : unmap,
+                                        nullptr, 0, &storage);
     if (status && nbytes) munmap(data, static_cast<size_t>(nbytes));
     result = status ? raise(status) : new_storage_object(storage);
   }
@@ -153,7 +157,28 @@ static PyObject* storage_from_file(PyObject*, PyObject* args, PyObject* kwargs) 
 }
 
 // ---- memory that processes share --------------------------------------------------------------------------------------------
+// Who else looks at memory that came from elsewhere, and would be left behind if it moved; nullptr: nobody.
+static const char* other_owner(const ArgandStorage* s) {
+  if (ARGAND_DEVICE_TYPE(s->device) != ARGAND_CPU) return nullptr;  // does not move
+  if (is_buffer_reached(s)) return "the NumPy array or other buffer that it came from";
+  if (is_of_dlpack(s)) return "the library that it came from";
+  if (s->deleter == unmap_shared) return "the file that it maps";
+  if (s->deleter != release_whole) return nullptr;
+  const auto* whole = static_cast<const ArgandStorage*>(s->context);
+  const int32_t handles = 1 + static_cast<int32_t>(objects().count(whole));  // which keep no address
+  return __atomic_load_n(&whole->refcount, __ATOMIC_RELAXED) > handles ? "the storage that it is a slice of, or another slice" : other_owner(whole);
+}
+static PyObject* storage_moves_alone(PyObject* self, PyObject*) {
+  ArgandStorage* s = inner(self);
+  return PyBool_FromLong(!other_owner(s) && !argand_shared_memory()->storage_keepers(s, 1));
+}
 static PyObject* storage_share_memory(PyObject* self, PyObject*) {
+  if (const char* owner = other_owner(inner(self)))
+    return PyErr_Format(
+        PyExc_RuntimeError,
+        "share_memory_: got a storage of %zu bytes that is also memory of %s, expected memory of tensors alone, as it has to move and would "
+        "leave that behind; share a clone(), or let go of the other first",
+        inner(self)->nbytes, owner);
   int status = argand_shared_memory()->storage_share(inner(self), 1);
   return status ? raise(status) : Py_NewRef(self);
 }
@@ -195,6 +220,7 @@ static PyMethodDef storage_methods[] = {
     {"untyped", storage_untyped, METH_NOARGS, "Itself."},
     {"resize_", storage_resize, METH_O, "Grows or shrinks the memory to a number of bytes."},
     {"share_memory_", storage_share_memory, METH_NOARGS, "Makes the memory one that processes share. It is the CPU's."},
+    {"_moves_alone", storage_moves_alone, METH_NOARGS, "Whether `share_memory_` leaves nobody behind that looks at the memory."},
     {"is_shared", storage_is_shared, METH_NOARGS, "Whether processes can share the memory."},
     {"_use_count", storage_use_count, METH_NOARGS, "How many tensors, other storages and foreign arrays look at the memory, and this object."},
     {"_shared_descriptor", storage_shared_descriptor, METH_NOARGS, "The file descriptor of shared memory, which stays the storage's; else None."},
