@@ -141,6 +141,19 @@ def test_shared_tensors_are_stored_once_and_tied_again(tmp_path):
     assert same(loaded["c"], weight.t())
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_storages(tmp_path):
+    x = torch.arange(6, dtype=torch.int16)[2:]
+    path = tmp_path / "storages"
+    typed = x.storage()
+    torch.save([typed, {"again": x.storage()}, x.untyped_storage(), torch.ones(2).storage()], path)
+    one, again, bare, ones = torch.load(path)
+    assert type(one) is torch.TypedStorage and one.dtype == torch.int16
+    assert one.tolist() == list(range(6)) and ones.tolist() == [1, 1]
+    assert again["again"].data_ptr() == one.data_ptr()
+    assert type(bare) is torch.UntypedStorage and list(bare) == list(typed.untyped())
+
+
 def test_what_requires_grad_does_so_again(tmp_path):
     x = torch.ones(2, requires_grad=True)
     fixed = nn.Parameter(torch.ones(2), requires_grad=False)

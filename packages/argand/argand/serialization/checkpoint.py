@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 import argand_c10 as c10
+from argand_aten._typed_storage import TypedStorage
 from argand_aten.safetensors_format import FileFormatError, read_tensors, write_tensors
 from argand_autograd import sparse_coo_tensor
 from argand_autograd.sparse import SparseTensor
-from argand_c10 import Module, Parameter, Tensor
+from argand_c10 import Module, Parameter, Tensor, UntypedStorage
 
 __all__ = ["load", "save"]
 
@@ -37,7 +38,7 @@ def save(
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Save tensors in nested dicts, lists, tuples and sets, together with numbers, strings, bytes and None.
+    """Save tensors and storages in nested dicts, lists, tuples and sets, together with numbers, strings, bytes and None.
 
     A tensor keeps the order of its dimensions in memory, as `channels_last`. Tensors that share all of their memory (tied weights) are stored once and tied again by `load`; parameters and tensors that
     require grad are such again.
@@ -183,6 +184,11 @@ class _Packer:
         if isinstance(value, Tensor):
             kind = "differentiated" if value.requires_grad else "tensor"
             return {kind: self._name_of(value, path)}
+        if isinstance(value, TypedStorage):
+            return {"typed": self._name_of(value._elements(), path)}
+        if isinstance(value, UntypedStorage):
+            whole = TypedStorage(wrap_storage=value, dtype=c10.uint8, _internal=True)
+            return {"untyped": self._name_of(whole._elements(), path)}
         if isinstance(value, Mapping):
             kind = "ordered" if isinstance(value, OrderedDict) else "dict"
             return {kind: [self._pack_item(k, v, path, depth) for k, v in value.items()]}
@@ -281,6 +287,10 @@ class _Unpacker:
             return self._tensors[content]
         if kind == "differentiated":
             return self._tensor(kind, content, True)
+        if kind == "typed":
+            return self._tensors[content]._typed_storage()
+        if kind == "untyped":
+            return self._tensors[content].untyped_storage()
         if kind == "dtype":
             dtype = getattr(c10, content)
             if not isinstance(dtype, c10.dtype):
