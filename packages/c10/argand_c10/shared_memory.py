@@ -15,8 +15,9 @@ from typing import Any
 from argand_c10 import _C
 from argand_c10._C import Tensor, UntypedStorage, dtype
 from argand_c10.parameter import Buffer, Parameter
+from argand_c10.tensor_methods import rebuilt
 
-__all__ = ["register"]
+__all__ = ["refuse_history", "register"]
 
 
 def _open_storage(descriptor: Any, nbytes: int) -> UntypedStorage:
@@ -96,21 +97,20 @@ def _open_tensor(
 ) -> Tensor:
     tensor = _C._empty_strided((0,), None, element_type, "cpu")
     tensor.set_(storage, *geometry)
-    if cls is not Tensor:
-        tensor = Tensor._make_subclass(cls, tensor)
-    if requires_grad:
-        tensor.requires_grad = True
-    if state:
-        tensor.__dict__.update(state)
-    return tensor
+    return rebuilt(tensor, cls, requires_grad, state)
 
 
-def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+def refuse_history(tensor: Tensor) -> None:
+    """Raise a RuntimeError if the tensor has a history."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "multiprocessing: got a tensor that requires grad and is not a leaf, expected one without a history, as "
             "gradients do not cross the boundaries of processes; send its detach()"
         )
+
+
+def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    refuse_history(tensor)
     if not tensor.is_cpu:
         return tensor.__reduce_ex__(2)  # type: ignore[return-value]
     geometry = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))

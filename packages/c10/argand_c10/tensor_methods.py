@@ -73,6 +73,13 @@ def _rebuild_tensor(
             plain = _C.tensor(plain, device=device)
         if strides is not None:
             plain.set_(plain.untyped_storage(), 0, shape, strides)
+    return rebuilt(plain, cls, requires_grad, state)
+
+
+def rebuilt(
+    plain: Tensor, cls: type[Tensor], requires_grad: bool, state: dict[str, Any] | None = None
+) -> Tensor:
+    """A plain tensor without history as one of a class, with `requires_grad` and attributes."""
     if cls is not Tensor:
         plain = Tensor._make_subclass(cls, plain)
     if requires_grad:

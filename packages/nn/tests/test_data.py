@@ -7,7 +7,8 @@ import os
 import resource
 import signal
 import time
-from collections import deque, namedtuple
+from collections import OrderedDict, UserDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ from argand_nn.data import (
     get_worker_info,
     random_split,
 )
-from argand_nn.data.collate import collate, default_collate_fn_map, default_convert
+from argand_nn.data.collate import collate, default_collate_fn_map, default_convert, pin_memory
 
 Point = namedtuple("Point", "x y")
 
@@ -425,6 +426,150 @@ def test_a_failing_sample_raises_its_own_type_with_the_workers_traceback(persist
         list(loader)
 
 
+def each(batches):
+    """What every call gives, until the end."""
+    found = []
+    while True:
+        try:
+            found.append(next(batches))
+        except StopIteration:
+            return found
+        except Exception as error:
+            found.append(type(error))
+
+
+@pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
+def test_after_a_failure_comes_the_next_batch(workers, persistent):
+    loader = DataLoader(Failing(8), 2, num_workers=workers, persistent_workers=persistent)
+    for _ in range(2):
+        first, second, failed, last = each(iter(loader))
+        assert failed is ValueError
+        assert [batch[1].tolist() for batch in (first, second, last)] == [[0, 1], [2, 3], [6, 7]]
+    loader = DataLoader(Failing(8), 2, num_workers=workers, pin_memory=True)
+    assert [batch is ValueError for batch in each(iter(loader))] == [False, False, True, False]
+
+
+class Stopping(Squares):
+    def __getitem__(self, index):
+        return next(iter(()))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_sample_that_stops_iteration_ends_no_epoch(workers):
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(DataLoader(Stopping(4), num_workers=workers))
+
+
+class Tired(Squares):
+    def __getitem__(self, index):
+        if index == 1:
+            time.sleep(1)
+        return index
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_after_a_timeout_the_next_call_waits_again(persistent):
+    loader = DataLoader(Tired(4), None, num_workers=1, timeout=0.6, persistent_workers=persistent)
+    for _ in range(2):
+        found = each(iter(loader))
+        assert WorkerError in found
+        assert [x for x in found if x is not WorkerError] == [0, 1, 2, 3]
+
+
+class Marked(c10.Tensor):
+    pass
+
+
+class MyDict(dict):
+    pass
+
+
+@dataclass
+class Box:
+    x: object
+
+
+def everything(index):
+    marked = aten.full((2,), float(index)).as_subclass(Marked)
+    marked.mark = [aten.full((1,), 7.0)]
+    weight = c10.Parameter(aten.full((3,), float(index)))
+    box = UserDict(weight=weight, again=weight, box=Box(aten.full((2,), 4.0)))
+    leaf = aten.ones(2, requires_grad=True)
+    return MyDict(marked=marked, box=box, leaf=leaf, lists=defaultdict(list, a=[weight.detach()]))
+
+
+class Everything(Squares):
+    def __getitem__(self, index):
+        return everything(index)
+
+
+def same(x):
+    return x
+
+
+def test_batches_keep_their_classes():
+    loader = DataLoader(Everything(3), None, num_workers=2, collate_fn=same)
+    for i, batch in enumerate(loader):
+        assert type(batch) is MyDict and type(batch["marked"]) is Marked
+        assert batch["marked"].tolist() == [i, i] and batch["marked"].mark[0].item() == 7
+        box = batch["box"]
+        assert type(box) is UserDict and type(box["weight"]) is c10.Parameter
+        assert box["weight"] is box["again"] and box["weight"].tolist() == [i] * 3
+        assert box["weight"].requires_grad and box["box"] == Box(box["box"].x)
+        assert box["box"].x.tolist() == [4, 4]
+        assert batch["leaf"].requires_grad and batch["leaf"].is_leaf
+        assert type(batch["lists"]) is defaultdict
+        assert batch["lists"]["a"][0].tolist() == [i] * 3
+
+
+def with_history(index):
+    return aten.ones(2, requires_grad=True) * 2
+
+
+def unpicklable(index):
+    return [aten.ones(2), lambda: None]
+
+
+class Falling:
+    """Cannot be unpickled."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def falling(index):
+    return [aten.ones(1 << 16), Falling()]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (with_history, r"not a leaf.*detach\(\)"),
+        (unpicklable, "lambda"),
+        (falling, "no number"),
+    ],
+)
+def test_what_cannot_be_sent_is_raised(make, message):
+    class Made(Squares):
+        def __getitem__(self, index):
+            return make(index) if index == 1 else aten.full((2,), float(index))
+
+    loader = DataLoader(Made(4), None, num_workers=1, collate_fn=same)
+    with pytest.raises(Exception, match=message):
+        list(loader)
+    found = each(iter(loader))
+    assert isinstance(found.pop(1), type) and [x[0].item() for x in found] == [0, 2, 3]
+
+
+def test_tensors_without_memory_come_from_workers():
+    class Metas(Squares):
+        def __getitem__(self, index):
+            return aten.empty(2, 3, device="meta")
+
+    for x in DataLoader(Metas(2), None, num_workers=1, collate_fn=same):
+        assert x.is_meta and x.shape == (2, 3)
+
+
 def test_errors_that_cannot_be_made_again_are_worker_errors():
     with pytest.raises(WorkerError, match="NeedsTwo"):
         list(DataLoader(FailingOddly(4), num_workers=1))
@@ -564,6 +709,17 @@ def test_options_stay_as_they_were_made():
 def test_more_workers_than_processors():
     with pytest.warns(UserWarning, match="100000 workers on"):
         DataLoader(range(10), num_workers=100000)
+
+
+def test_pin_memory_keeps_the_classes_of_containers():
+    class Pinned:
+        def pin_memory(self):
+            return "pinned"
+
+    data = OrderedDict(a=deque([Pinned(), "text"]), b=(Pinned(), 1), c=Point(Pinned(), 2))
+    pinned = pin_memory(data)
+    assert pinned == OrderedDict(a=deque(["pinned", "text"]), b=("pinned", 1), c=Point("pinned", 2))
+    assert type(pinned["b"]) is tuple and data["b"][1] == 1
 
 
 def test_collate_joins_strings_as_they_came():

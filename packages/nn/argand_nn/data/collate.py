@@ -64,11 +64,11 @@ def pin_memory(data: Any) -> Any:
     if hasattr(data, "pin_memory"):
         return data.pin_memory()
     if isinstance(data, Mapping):
-        return {key: pin_memory(value) for key, value in data.items()}
+        return _like(data, {key: pin_memory(value) for key, value in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*(pin_memory(value) for value in data))
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        return [pin_memory(value) for value in data]
+        return _like(data, [pin_memory(value) for value in data])
     return data
 
 

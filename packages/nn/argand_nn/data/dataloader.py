@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, cast
 
-from argand_c10 import Generator, cuda
+from argand_c10 import Generator, Tensor, cuda
 from argand_nn.data.collate import default_collate, default_convert, pin_memory
 from argand_nn.data.dataset import Dataset, IterableDataset, SampleT
 from argand_nn.data.fetch import make_fetcher
@@ -27,7 +27,7 @@ from argand_nn.data.sampler import (
     SequentialSampler,
     draw_seed,
 )
-from argand_nn.data.transfer import Blocks
+from argand_nn.data.transfer import Blocks, unpack
 from argand_nn.data.worker import (
     Batch,
     Exhausted,
@@ -80,8 +80,11 @@ class DataLoader(Generic[SampleT]):
         prefetch_factor: batches a worker makes ahead; 2 by default.
         persistent_workers: keep the workers from one epoch to the next.
 
-    Order is kept. What a worker raises is raised here, with the worker's traceback in its message;
-    a worker that dies raises `WorkerError`. After either the other workers have been ended.
+    Order is kept. What a worker raises is raised here, with the worker's traceback in its message, in place of
+    that batch: the next call gives the next one. A `timeout` is a `WorkerError`, after which the next call waits
+    again; so is a worker that dies, after which the others have been ended. Batches come from workers as from
+    here, whatever their classes, but memory of tensors that are views of each other is not shared; a tensor
+    with a history is refused.
     """
 
     _initialized = False
@@ -174,7 +177,7 @@ class DataLoader(Generic[SampleT]):
 
     def _batches(self) -> Iterator[Any]:
         if self.num_workers == 0:
-            return _Epoch(self, self._iterate_here())
+            return _SingleProcessDataLoaderIter(self)
         workers = self._kept_workers
         if workers is None or workers.closed:
             workers = _Workers(self)
@@ -184,21 +187,6 @@ class DataLoader(Generic[SampleT]):
 
     def _indices(self) -> Iterator[Any]:
         return iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
-
-    def _iterate_here(self) -> Iterator[Any]:
-        # Drawn also without workers, so that the order does not depend on their number.
-        draw_seed(self.generator)
-        fetch = make_fetcher(
-            self.dataset, self.is_iterable, self._auto_collation, self.collate_fn, self.drop_last
-        )
-        for indices in self._indices():
-            try:
-                batch = fetch(indices)
-            except StopIteration:
-                if not self.is_iterable:
-                    raise
-                return
-            yield batch
 
     def __len__(self) -> int:
         """Batches an epoch; for a stream as far as its own `__len__` is right."""
@@ -233,6 +221,35 @@ class _BaseDataLoaderIter(abc.ABC):
 
     def __len__(self) -> int:
         return len(self._loader)
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Batches that this process makes."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        # Drawn also without workers, so that the order does not depend on their number.
+        draw_seed(loader.generator)
+        self._indices = loader._indices()
+        self._fetch = make_fetcher(
+            loader.dataset,
+            loader.is_iterable,
+            loader._auto_collation,
+            loader.collate_fn,
+            loader.drop_last,
+        )
+
+    def __next__(self) -> Any:
+        indices = next(self._indices)
+        try:
+            return self._fetch(indices)
+        except StopIteration as end:
+            if self._loader.is_iterable:
+                raise
+            raise RuntimeError(
+                f"DataLoader: got StopIteration from the dataset or collate_fn for indices {indices}, expected a batch; "
+                "a sampler ends an epoch"
+            ) from end
 
 
 class _Epoch(_BaseDataLoaderIter):
@@ -329,12 +346,12 @@ class _Workers:
         """End the processes."""
         self._finalizer()
 
-    def start_epoch(self, seed: int) -> int:
+    def start_epoch(self, seed: int, timeout: float) -> int:
         """Drop what is left of the last epoch, begin a new one and return its number."""
-        for worker, owed in enumerate(self.pending):
-            for _ in range(owed):
-                self.receive(worker, 0)
-            self.pending[worker] = 0
+        for worker in range(len(self.pending)):
+            while self.pending[worker]:
+                self.wait(worker, timeout)
+                self.receive(worker)
             self.send(worker, StartEpoch(seed))
         self.epoch += 1
         return self.epoch
@@ -346,26 +363,35 @@ class _Workers:
         except (BrokenPipeError, ConnectionResetError):
             pass
 
-    def receive(self, worker: int, timeout: float) -> tuple[Any, Any]:
-        """The next message of a worker, and the batch that is in it.
+    def wait(self, worker: int, timeout: float) -> None:
+        """Wait until a worker has answered, or ended.
 
         Raises:
-            WorkerError: if the process is dead, or `timeout` seconds (0: no limit) have passed.
+            WorkerError: after `timeout` seconds (0: no limit).
         """
-        connection, process = self.connections[worker], self.processes[worker]
-        ready = wait([connection, process.sentinel], timeout or None)
-        if not ready:
+        process = self.processes[worker]
+        if not wait([self.connections[worker], process.sentinel], timeout or None):
             raise WorkerError(
                 f"DataLoader: worker {worker} (pid {process.pid}) gave no batch within {timeout} s; "
                 "raise timeout=, or look for a deadlock in the dataset"
             )
+
+    def receive(self, worker: int) -> tuple[Any, list[Tensor]]:
+        """The next message of a worker, which has come, and the parts of the batch that is in it.
+
+        Raises:
+            WorkerError: the process is dead.
+        """
+        connection, process = self.connections[worker], self.processes[worker]
         try:
             # A process that has ended may have left an answer in the pipe.
             if connection.poll():
                 answer = connection.recv()
-                if not isinstance(answer, Batch):
-                    return answer, None
-                return answer, self.blocks[worker].unpack(answer.content, connection)
+                parts: list[Tensor] = []
+                if isinstance(answer, Batch):
+                    parts = self.blocks[worker].receive(answer.content, connection)
+                self.pending[worker] -= 1
+                return answer, parts
         except (EOFError, OSError):
             pass  # It died while it was sending.
         process.join(_SHUTDOWN_GRACE)
@@ -419,7 +445,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._active = list(range(loader.num_workers))
         self._turn = 0
         self._drained = False
-        self._epoch = workers.start_epoch(draw_seed(loader.generator))
+        self._epoch = workers.start_epoch(draw_seed(loader.generator), loader.timeout)
         assert loader.prefetch_factor is not None
         for _ in range(loader.prefetch_factor * loader.num_workers):
             self._send_task()
@@ -449,22 +475,21 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 "one, expected one iterator at a time; use persistent_workers=False"
             )
         while self._waiting:
-            number, worker = self._waiting.popleft()
+            number, worker = self._waiting[0]
+            self._workers.wait(worker, self._loader.timeout)
+            self._waiting.popleft()
             try:
-                answer, batch = self._workers.receive(worker, self._loader.timeout)
+                answer, parts = self._workers.receive(worker)
             except BaseException:
                 self._workers.close()
                 self._waiting.clear()
                 raise
-            self._workers.pending[worker] -= 1
             assert answer.number == number
-            if isinstance(answer, Batch):
+            if isinstance(answer, Batch | Failure):
                 self._send_task()
-                return batch
-            if isinstance(answer, Failure):
-                self._workers.close()
-                self._waiting.clear()
-                raise answer.to_exception(worker)
+                if isinstance(answer, Failure):
+                    raise answer.to_exception(worker)
+                return unpack(answer.content, parts)
             assert isinstance(answer, Exhausted)
             if worker in self._active:
                 place = self._active.index(worker)

@@ -1,4 +1,4 @@
-"""Batches between processes: tensors in shared memory, the rest through the pipe.
+"""Batches between processes: tensors in shared memory, the rest pickled through the pipe.
 
 A worker's `default_collate` writes large tensors into shared memory from the start; other tensors of a batch are copied
 into one block of it. The blocks are files without names, so that nothing stays behind, whoever dies; their descriptors
@@ -8,12 +8,13 @@ several times what filling it does.
 
 from __future__ import annotations
 
+import io
 import math
 import os
+import pickle
 import socket
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
@@ -21,6 +22,8 @@ from typing import Any
 import argand_aten as aten
 import argand_c10 as c10
 from argand_c10 import OutOfMemoryError, Tensor, UntypedStorage
+from argand_c10.shared_memory import refuse_history
+from argand_c10.tensor_methods import rebuilt
 
 __all__ = [
     "Blocks",
@@ -30,6 +33,7 @@ __all__ = [
     "send_descriptors",
     "serve_batches",
     "take_back",
+    "unpack",
 ]
 
 _ALIGNMENT = 64
@@ -67,27 +71,66 @@ class _Slot:
 
 
 @dataclass(frozen=True)
-class _Copied:
-    """In place of a tensor that is to be copied into the batch's common block."""
-
-    number: int
-
-
-@dataclass(frozen=True)
 class PackedBatch:
-    """A batch whose strided tensors are `_Slot`s.
+    """A batch whose tensors of the CPU lie in blocks.
 
     Attributes:
-        tree: the batch.
+        pickled: the batch, in which a `_Part` stands for the elements of such a tensor.
+        slots: where they lie, by the part's number.
         blocks: the numbers of its blocks.
         fresh: numbers and bytes of those whose descriptors follow.
         dropped: numbers of blocks that the worker has forgotten.
     """
 
-    tree: Any
+    pickled: bytes
+    slots: tuple[_Slot, ...]
     blocks: tuple[int, ...]
     fresh: tuple[tuple[int, int], ...]
     dropped: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """In place of a tensor's elements."""
+
+    number: int
+
+
+class _Pickler(reduction.ForkingPickler):
+    """Pickles a batch, and keeps the tensors whose elements are to go otherwise, as plain ones without history."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.parts: list[Tensor] = []
+
+    def reducer_override(self, value: Any) -> Any:
+        # Sparse tensors, and classes that say how they are pickled, have no such memory.
+        if (
+            not isinstance(value, Tensor)
+            or value.is_sparse
+            or not value.is_cpu
+            or type(value).__reduce_ex__ is not Tensor.__reduce_ex__
+            or type(value).__reduce__ is not Tensor.__reduce__
+        ):
+            return NotImplemented
+        refuse_history(value)
+        self.parts.append(Tensor._make_subclass(Tensor, value))
+        part = _Part(len(self.parts) - 1)
+        return rebuilt, (part, type(value), value.requires_grad), value.__dict__ or None
+
+    def persistent_id(self, value: Any) -> int | None:
+        return value.number if type(value) is _Part else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Puts the parts of a batch back."""
+
+    def __init__(self, pickled: bytes, parts: Sequence[Tensor]) -> None:
+        super().__init__(io.BytesIO(pickled))
+        self._parts = parts
+
+    def persistent_load(self, number: int) -> Tensor:
+        return self._parts[number]
 
 
 @dataclass
@@ -183,59 +226,41 @@ def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(max(size, 1) for size in shape[i + 1 :]) for i in range(len(shape)))
 
 
-def _map_tree(tree: Any, kind: type, convert: Any) -> Any:
-    """A copy of `tree` with `convert` applied to every `kind` in its containers."""
-    if isinstance(tree, kind):
-        return convert(tree)
-    if type(tree) in (dict, OrderedDict):
-        return type(tree)((key, _map_tree(value, kind, convert)) for key, value in tree.items())
-    if isinstance(tree, Mapping):
-        return {key: _map_tree(value, kind, convert) for key, value in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_map_tree(value, kind, convert) for value in tree))
-    if type(tree) in (list, tuple):
-        return type(tree)(_map_tree(value, kind, convert) for value in tree)
-    return tree
-
-
 def pack(batch: Any) -> tuple[PackedBatch, list[UntypedStorage]]:
     """In a worker, a batch for the pipe, and the shared memory whose descriptors are to follow it.
 
     Raises:
         OutOfMemoryError: there is no room in shared memory.
+        RuntimeError: a tensor has a history.
+        Exception: what pickling raises.
     """
     pool = _pool
     assert pool is not None
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(batch)
     used: dict[int, UntypedStorage] = {}
-    copies: list[tuple[Tensor, int]] = []
+    slots: list[_Slot] = []
+    copies: list[int] = []
     room = 0
-
-    def place(tensor: Tensor) -> Any:
-        nonlocal room
-        if tensor.is_sparse:  # it has no memory of its own: through the pipe
-            return tensor
-        tensor = tensor.detach()
+    for tensor in pickler.parts:
         storage = tensor.untyped_storage()
+        shape, strides = tuple(tensor.shape), tuple(tensor.stride())
         number = pool.number_of(storage)
         if number is not None:
             used[number] = storage
-            strides = tuple(tensor.stride())
-            shape = tuple(tensor.shape)
-            return _Slot(number, tensor.storage_offset(), tensor.dtype, shape, strides)
-        copies.append((tensor, room // tensor.dtype.itemsize))
+            slots.append(_Slot(number, tensor.storage_offset(), tensor.dtype, shape, strides))
+            continue
+        copies.append(len(slots))
+        offset = room // tensor.dtype.itemsize
+        slots.append(_Slot(0, offset, tensor.dtype, shape, _row_major(shape)))
         room += -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
-        return _Copied(len(copies) - 1)
-
-    tree = _map_tree(batch, Tensor, place)
     if copies:
         rest, used_rest = pool.take(room)
         used[rest] = used_rest
-        slots = []
-        for tensor, offset in copies:
-            shape = tuple(tensor.shape)
-            slots.append(_Slot(rest, offset, tensor.dtype, shape, _row_major(shape)))
-            slots[-1].on(used_rest).copy_(tensor)
-        tree = _map_tree(tree, _Copied, lambda copied: slots[copied.number])
+        for i in copies:
+            slots[i] = replace(slots[i], block=rest)
+            slots[i].on(used_rest).copy_(pickler.parts[i])
     fresh = []
     for number in used:
         block = pool.blocks[number]
@@ -244,7 +269,17 @@ def pack(batch: Any) -> tuple[PackedBatch, list[UntypedStorage]]:
             fresh.append(number)
     dropped = pool.trim(list(used))
     sizes = tuple((number, used[number].nbytes()) for number in fresh)
-    return PackedBatch(tree, tuple(used), sizes, dropped), [used[number] for number in fresh]
+    packed = PackedBatch(file.getvalue(), tuple(slots), tuple(used), sizes, dropped)
+    return packed, [used[number] for number in fresh]
+
+
+def unpack(packed: PackedBatch, parts: Sequence[Tensor]) -> Any:
+    """In the loader's process, a batch from what `Blocks.receive` gave.
+
+    Raises:
+        Exception: what unpickling raises.
+    """
+    return _Unpickler(packed.pickled, parts).load()
 
 
 def take_back(returned: Sequence[tuple[int, int]]) -> None:
@@ -295,8 +330,8 @@ class Blocks:
     def __init__(self) -> None:
         self._blocks: dict[int, _Borrowed] = {}
 
-    def unpack(self, packed: PackedBatch, connection: Connection) -> Any:
-        """The batch that a worker packed. Its memory lives as long as its tensors.
+    def receive(self, packed: PackedBatch, connection: Connection) -> list[Tensor]:
+        """The parts of a batch that a worker packed. Their memory lives as long as the tensors.
 
         Raises:
             RuntimeError: this process has no file descriptors left.
@@ -313,7 +348,7 @@ class Blocks:
             block.received += 1
             block.forks = _forks
             parts[number] = block.storage[:]  # counts as one who looks at the block
-        return _map_tree(packed.tree, _Slot, lambda slot: slot.on(parts[slot.block]))
+        return [slot.on(parts[slot.block]) for slot in packed.slots]
 
     def returned(self) -> tuple[tuple[int, int], ...]:
         """Blocks that nobody looks at any more: numbers and how many batches came in them.

@@ -121,13 +121,15 @@ class Failure:
         message = (
             f"DataLoader worker {worker_id} raised {self.type_name}; its traceback:\n\n{self.text}"
         )
-        if self.error_type is None or not issubclass(self.error_type, Exception):
+        # A StopIteration would end the loop that asks for batches.
+        kind = self.error_type
+        if kind is None or not issubclass(kind, Exception) or issubclass(kind, StopIteration):
             return WorkerError(message)
-        if issubclass(self.error_type, KeyError):
+        if issubclass(kind, KeyError):
             # KeyError shows the repr of its argument, in which line ends would be escaped.
-            return self.error_type(_PlainRepr(message))
+            return kind(_PlainRepr(message))
         try:
-            return self.error_type(message)
+            return kind(message)
         except Exception:
             return WorkerError(message)
 
@@ -200,20 +202,9 @@ def _serve(setup: WorkerSetup, connection: Connection) -> None:
                 answer = Failure.of(message.number, end)
         except Exception as error:
             answer = Failure.of(message.number, error)
-        if _send(connection, answer):
-            send_descriptors(connection, files)
-        del files  # the memory is the loader's from now on
-
-
-def _send(connection: Connection, answer: Batch | Exhausted | Failure) -> bool:
-    try:
         connection.send(answer)
-        return True
-    except (BrokenPipeError, ConnectionResetError):
-        raise
-    except Exception as error:
-        connection.send(Failure.of(answer.number, error))
-        return False
+        send_descriptors(connection, files)
+        del files  # the memory is the loader's from now on
 
 
 def _seed(setup: WorkerSetup, base_seed: int) -> None:
