@@ -148,6 +148,52 @@ def _compress(items: Iterable[Any], chosen: Iterable[Any]) -> Iterator[Any]:
             yield item
 
 
+_END = object()
+
+
+def _groupby(items: Iterable[Any], key: Any = None) -> Iterator[tuple[Any, Iterator[Any]]]:
+    rest = iter(items)
+    ahead: list[Any] = []  # the first item that no group has given yet, and before it its key
+
+    def go_on() -> None:
+        ahead.clear()
+        item = next(rest, _END)
+        if item is not _END:
+            ahead.extend((item if key is None else key(item), item))
+
+    def group(of: Any) -> Iterator[Any]:
+        while ahead[:1] == [of]:  # the same key, or an equal one
+            yield ahead[1]
+            go_on()
+
+    go_on()
+    while ahead:
+        of = ahead[0]
+        found = group(of)
+        yield of, found
+        for _ in found:  # what the program has left of it
+            pass
+
+
+def _tee(items: Iterable[Any], n: int = 2, /) -> tuple[Iterator[Any], ...]:
+    if n < 0:
+        raise ValueError("n must be >= 0")
+    rest = iter(items)
+    queues: list[Any] = [collections.deque() for _ in range(n)]
+
+    def copy(queue: Any) -> Iterator[Any]:
+        while True:
+            if not queue:
+                item = next(rest, _END)
+                if item is _END:
+                    return
+                for other in queues:
+                    other.append(item)
+            yield queue.popleft()
+
+    return tuple([copy(queue) for queue in queues])
+
+
 def _standing_in(function: Any) -> Callable[..., Variable]:
     def call(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
         found: Variable = tx.function_of(function, None).call(tx, list(args), kwargs)
@@ -172,6 +218,8 @@ _FUNCTIONS: dict[Any, Any] = {
     itertools.takewhile: _takewhile,
     itertools.dropwhile: _dropwhile,
     itertools.compress: _compress,
+    itertools.groupby: _groupby,
+    itertools.tee: _tee,
 }
 for _native, _function in _FUNCTIONS.items():
     HANDLERS[_native] = _standing_in(_function)

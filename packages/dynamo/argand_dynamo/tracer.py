@@ -420,6 +420,31 @@ class Tracer(Operations, Lookups, Wrapping):
         if frame.yielded:
             self.raise_(RuntimeError, "generator ignored GeneratorExit")
 
+    def throw_into(self, generator: GeneratorVariable, args: list[Variable]) -> Variable:
+        """generator.throw(*args): an exception is raised where it stands; what it yields next."""
+        thrown = args[0]
+        if isinstance(thrown, ClassVariable):
+            thrown = thrown.call(self, args[1:2], {})
+        if not isinstance(thrown, ExceptionVariable) or len(args) > 2:
+            raise break_trace("generator", "generator.throw() of more than an exception")
+        frame, waits = generator.frame, generator.started and not generator.finished
+        if generator.delegates():
+            raise break_trace("generator", "generator.throw() inside of yield from")
+        generator.finished = True
+        if not waits:
+            raise Raised(thrown)
+        self.frames.append(frame)
+        try:
+            frame.unwind(frame.current, Raised(thrown))
+            found = self.realize(frame.run())
+        finally:
+            self.frames.pop()
+        if not frame.yielded:
+            generator.value = found
+            self.raise_variable(StopIteration, [found])
+        generator.finished = False
+        return found
+
     def drop_generator(self, generator: GeneratorVariable) -> None:
         """A frame's stack lets go of a generator, as a loop does that is left: Python closes it there if nothing else holds it."""
         if not generator.awaits_cleanup():

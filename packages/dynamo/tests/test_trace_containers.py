@@ -150,6 +150,46 @@ def filters(x):
 
 
 @p
+def groups(x):
+    pairs = [(key, list(items)) for key, items in itertools.groupby([1, 1, 2, 3, 3, 1])]
+    nan = float("nan")
+    by_key = itertools.groupby("aAbB", key=str.upper)
+    lengths = [(key, len(list(items))) for key, items in by_key]
+    first, kept = next(it := itertools.groupby([x, x + 1, x[:1]], key=len))
+    one = next(kept)
+    second, rest = next(it)  # the first group is over
+    return (
+        x, pairs, lengths, first, one, list(kept), second, list(rest), next(it, None),
+        [len(list(items)) for _, items in itertools.groupby([nan, nan])], list(itertools.groupby([])),
+    )  # fmt: skip
+
+
+@p
+def tees(x):
+    def numbers():
+        for i in range(3):
+            log.append(i)
+            yield x * i
+
+    log = []
+    a, b = itertools.tee(numbers())
+    first = next(a)
+    both = [p + q for p, q in zip(b, a)]  # noqa: B905
+    seen = list(log)
+    c, d, e = itertools.tee("abc", 3)
+    next(d)
+    return first, both, seen, list(b), log, list(c), list(d), list(e), itertools.tee([], 0)
+
+
+@p
+def negative_tees(x):
+    try:
+        itertools.tee([x], -1)
+    except ValueError as error:
+        return x, str(error)
+
+
+@p
 def namespaces(x):
     space = types.SimpleNamespace(a=1)
     space.b = x

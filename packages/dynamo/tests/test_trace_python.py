@@ -406,6 +406,62 @@ def test_generators() -> None:
     check(f, X)
 
 
+def test_exceptions_are_thrown_into_generators() -> None:
+    def catching(x: Any, log: list[Any]) -> Any:
+        scale = 1
+        while True:
+            try:
+                yield x * scale
+            except ValueError as error:
+                scale += len(error.args)
+            except KeyError:
+                return "done"
+            finally:
+                log.append(scale)
+
+    def f(x: Any) -> Any:
+        log: list[Any] = []
+        g = catching(x, log)
+        found = [next(g), g.throw(ValueError), g.throw(ValueError("a", "b")), next(g)]
+        found.append(g.throw(ValueError, "text"))
+        try:
+            g.throw(KeyError("k"))
+        except StopIteration as end:
+            found.append(end.value)
+        try:
+            g.throw(TypeError("over"))
+        except TypeError as error:
+            found.append(str(error))
+        return found, log, list(g)
+
+    check(f, X)
+
+    def unhandled(x: Any) -> Any:
+        log: list[Any] = []
+        g, fresh = catching(x, log), catching(x, log)
+        next(g)
+        for generator in (g, fresh):
+            try:
+                generator.throw(IndexError("no handler"))
+            except IndexError as error:
+                log.append(str(error))
+        return x + 1, log, list(g), list(fresh)
+
+    check(unhandled, X)
+
+    def outer(x: Any) -> Any:
+        yield from catching(x, [])
+
+    def inside(x: Any) -> Any:
+        g = outer(x)
+        next(g)
+        return g.throw(ValueError("a"))
+
+    run(inside, (X,))  # as Python, by a break
+    with pytest.raises(dynamo.GraphBreak, match="inside of yield from"):
+        dynamo.compile(inside, backend="eager", fullgraph=True)(X)
+
+
 def test_try_and_except() -> None:
     def f(x: Any, d: dict[str, int]) -> Any:
         try:

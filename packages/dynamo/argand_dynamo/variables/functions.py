@@ -402,13 +402,16 @@ class GeneratorVariable(Iterator):
         self.value = found
         return None
 
+    def delegates(self) -> bool:
+        """Whether it stands at a `yield from`."""
+        if self.finished or not self.started:
+            return False
+        after = self.frame.program.instructions[self.frame.pc]
+        return after.opname == "RESUME" and (after.arg or 0) & 3 == 2
+
     def delegate(self) -> GeneratorVariable | None:
         """The generator inside of whose `yield` it stands, by `yield from`."""
-        if self.finished or not self.started:
-            return None
-        after = self.frame.program.instructions[self.frame.pc]
-        delegates = after.opname == "RESUME" and (after.arg or 0) & 3 == 2
-        inner = self.frame.stack[-1] if delegates else None
+        inner = self.frame.stack[-1] if self.delegates() else None
         return inner if isinstance(inner, GeneratorVariable) else None
 
     def awaits_cleanup(self) -> bool:
@@ -439,7 +442,7 @@ class GeneratorVariable(Iterator):
             tx.close_generator(self)
             return Constant(None)
         if name == "throw":
-            raise break_trace("generator", "generator.throw()")
+            return tx.throw_into(self, args)
         return super().call_method(tx, name, args, kwargs)
 
 
