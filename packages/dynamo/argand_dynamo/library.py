@@ -8,6 +8,7 @@ import copyreg
 import functools
 import inspect
 import itertools
+import logging
 import math
 import operator
 import os
@@ -653,6 +654,13 @@ def _warn(
     except Warning as warning:  # the filters make errors of it
         tx.raise_(type(warning), *warning.args)
     return Constant(None)
+
+
+def _log(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    raise break_trace("print", "a message of logging")
+
+
+FUNCTION_HANDLERS[logging.Logger._log] = _log  # of a logger that is enabled
 
 
 def _contraction_path(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:

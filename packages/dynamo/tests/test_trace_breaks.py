@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import Any
@@ -83,6 +84,35 @@ def test_break_in_a_loop_does_not_compile_forever() -> None:
 
     outcome = run(f, (X, 12), (X, 12))
     assert len(outcome.graphs) < 10
+
+
+def test_messages_of_logging_are_given_at_each_call() -> None:
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append((record.getMessage(), record.funcName, record.lineno - line))
+
+    messages: list[Any] = []
+    logger, handler = logging.getLogger("test_trace_breaks"), Kept()
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    logger.propagate = False
+
+    def f(x: Any) -> Any:
+        y = x * 2
+        logger.info("a row of %s", y.shape[0])
+        logger.debug("nobody hears it")
+        return y + 1
+
+    line = f.__code__.co_firstlineno
+    f(X)
+    outcome = run(f, (X,), (X,))
+    assert outcome.breaks == codes("print")
+    assert len(messages) >= 5 and set(messages) == {("a row of 3", "f", 2)}
+    with pytest.raises(GraphBreak, match=r"a message of logging(?s:.)*fix: print outside"):
+        dynamo.compile(f, backend="eager", fullgraph=True)(X)
+    logger.setLevel(logging.WARNING)
+    f(X)  # what is not given is in the graph, once the logger knows it
+    assert equal(dynamo.compile(f, backend="eager", fullgraph=True)(X), X * 2 + 1)
 
 
 def test_break_inside_with() -> None:

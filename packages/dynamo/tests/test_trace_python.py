@@ -438,14 +438,14 @@ def test_exceptions_are_thrown_into_generators() -> None:
 
     def unhandled(x: Any) -> Any:
         log: list[Any] = []
-        g, fresh = catching(x, log), catching(x, log)
+        g, unused = catching(x, log), catching(x, log)
         next(g)
-        for generator in (g, fresh):
+        for generator in (g, unused):
             try:
                 generator.throw(IndexError("no handler"))
             except IndexError as error:
                 log.append(str(error))
-        return x + 1, log, list(g), list(fresh)
+        return x + 1, log, list(g), list(unused)
 
     check(unhandled, X)
 
