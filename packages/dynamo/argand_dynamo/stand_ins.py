@@ -223,3 +223,28 @@ _FUNCTIONS: dict[Any, Any] = {
 }
 for _native, _function in _FUNCTIONS.items():
     HANDLERS[_native] = _standing_in(_function)
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
+def _of_lists(native: Callable[..., Any], stand_in: Callable[..., Variable]) -> Any:
+    """A function of heapq, which refuses what is no list."""
+
+    def call(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
+        cls = args[0].python_type() if args else list
+        if not issubclass(cls, list):
+            # In the words of the native function, for a class that is named so.
+            named = type(cls.__name__, (), {}) if cls.__flags__ & _HEAP_TYPE else cls
+            try:
+                native(named(), *args[1:])
+            except TypeError as error:
+                tx.raise_(TypeError, *error.args)
+        return stand_in(tx, *args, **kwargs)
+
+    return call
+
+
+for _native in list(_FUNCTIONS):
+    if _native.__module__ == "_heapq":
+        HANDLERS[_native] = _of_lists(_native, HANDLERS[_native])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import random
 import threading
 import time
 from typing import Any
@@ -113,6 +115,57 @@ def test_messages_of_logging_are_given_at_each_call() -> None:
     logger.setLevel(logging.WARNING)
     f(X)  # what is not given is in the graph, once the logger knows it
     assert equal(dynamo.compile(f, backend="eager", fullgraph=True)(X), X * 2 + 1)
+
+
+def test_class_attributes_are_changed_once_a_call() -> None:
+    class Counted:
+        count = 0
+
+        def scaled(self, x: Any) -> Any:
+            y = x + 1
+            type(self).count += 1
+            return y * type(self).count
+
+    compiled = dynamo.compile(Counted().scaled, backend="eager")
+    for number in range(1, 4):
+        assert equal(compiled(X), (X + 1) * number)
+        assert Counted.count == number
+    with pytest.raises(GraphBreak, match=r"attribute 'count' of class(?s:.)*test_trace_breaks.py"):
+        dynamo.compile(Counted().scaled, backend="eager", fullgraph=True)(X)
+
+
+def test_random_numbers_of_python_are_drawn_at_each_call() -> None:
+    def f(x: Any) -> Any:
+        items = [1, 2, 3]
+        random.shuffle(items)
+        y = x * random.random() + random.randint(0, 5)
+        return (
+            y * items[0] + random.choice(items) + random.uniform(1, 2) + random.Random(3).random()
+        )
+
+    compiled = dynamo.compile(f, backend="eager")
+    for seed in range(3):
+        random.seed(seed)
+        want = f(X), f(X), random.random()
+        random.seed(seed)
+        assert equal((compiled(X), compiled(X), random.random()), want)
+
+
+def test_deep_copies_of_tensors_and_modules() -> None:
+    weight = torch.ones(3)
+    module = Module()
+    module.weight = weight.clone()
+
+    def f(x: Any) -> Any:
+        y, both = copy.deepcopy(x), copy.deepcopy({"a": [x, x]})
+        y.add_(1)
+        both["a"][0].mul_(2)
+        other = copy.deepcopy(module)
+        other.weight.add_(5)
+        return x + y, both, both["a"][0] is both["a"][1], other.weight * module.weight
+
+    run(f, (X,), (X,))
+    assert equal(module.weight, weight)
 
 
 def test_break_inside_with() -> None:

@@ -190,6 +190,46 @@ def negative_tees(x):
 
 
 @p
+def deques_that_change_while_they_are_read(x):
+    messages = []
+    for change in (
+        lambda queue: queue.append(x),
+        lambda queue: queue.popleft(),
+        lambda queue: queue.rotate(1),
+        lambda queue: queue.reverse(),  # no change to Python, but seen
+        lambda queue: queue.__setitem__(-1, x * 7),
+        lambda queue: queue.extend([]),
+    ):
+        queue, seen = collections.deque([x, x + 1, x + 2]), []
+        try:
+            for item in queue:
+                seen.append(item)
+                change(queue)
+        except RuntimeError as error:
+            messages.append(str(error))
+        messages.append(seen)
+    return messages
+
+
+@p
+def heaps_are_lists(x):
+    messages = []
+    for call in (
+        lambda queue: heapq.heappush(queue, 2),
+        heapq.heappop,
+        heapq.heapify,
+        lambda queue: heapq.heappushpop(queue, 2),
+        lambda queue: heapq.heapreplace(queue, 2),
+    ):
+        queue = collections.deque([3, 1])
+        try:
+            call(queue)
+        except TypeError as error:
+            messages.append((str(error), list(queue)))
+    return x, messages
+
+
+@p
 def namespaces(x):
     space = types.SimpleNamespace(a=1)
     space.b = x

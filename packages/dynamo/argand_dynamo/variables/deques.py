@@ -15,10 +15,28 @@ if TYPE_CHECKING:
 __all__ = ["DequeVariable"]
 
 
-class DequeVariable(Variable):
-    """A deque; changes of one that has a source are replayed at the end. `items` may hold lazy variables."""
+class DequeIterator(SequenceIterator):
+    """Over a deque, which must not change meanwhile."""
 
-    __slots__ = ("items", "maxlen")
+    __slots__ = ("changes", "of")
+
+    def __init__(self, of: DequeVariable) -> None:
+        super().__init__(of.items)
+        self.of, self.changes = of, of.changes
+
+    def next_item(self, tx: Tracer) -> Variable | None:
+        if self.of.changes != self.changes:
+            tx.raise_(RuntimeError, "deque mutated during iteration")
+        return super().next_item(tx)
+
+
+class DequeVariable(Variable):
+    """A deque; changes of one that has a source are replayed at the end. `items` may hold lazy variables.
+
+    `changes` grows with what Python's iterators take for a change: not with items that are replaced or reversed.
+    """
+
+    __slots__ = ("changes", "items", "maxlen")
 
     def __init__(
         self, items: list[Variable], maxlen: int | None, source: Source | None = None
@@ -26,6 +44,7 @@ class DequeVariable(Variable):
         super().__init__(source)
         self.items = items
         self.maxlen = maxlen
+        self.changes = 0
 
     def python_type(self) -> type:
         return deque
@@ -47,7 +66,7 @@ class DequeVariable(Variable):
         return [tx.realize(x) for x in self.items]
 
     def iterate(self, tx: Tracer) -> Iterator:
-        return SequenceIterator(list(self.items))
+        return DequeIterator(self)
 
     def contains(self, tx: Tracer, item: Variable) -> Variable:
         return Constant(any(tx.equal(x, item) for x in self.realized(tx)))
@@ -78,6 +97,7 @@ class DequeVariable(Variable):
 
     def delitem(self, tx: Tracer, key: Variable) -> None:
         del self.items[self._index(tx, key)]
+        self.changes += 1
         tx.mutated(self)
 
     def binary(
@@ -120,23 +140,30 @@ class DequeVariable(Variable):
 
     def _append(self, tx: Tracer, item: Variable) -> None:
         self.items.append(item)
+        self.changes += 1
         self._trim()
 
     def _appendleft(self, tx: Tracer, item: Variable) -> None:
         self.items.insert(0, item)
+        self.changes += 1
         self._trim(left=False)
 
     def _extend(self, tx: Tracer, items: Variable) -> None:
-        self.items.extend(tx.unpack(items))
+        added = tx.unpack(items)
+        self.items.extend(added)
+        self.changes += len(added)
         self._trim()
 
     def _extendleft(self, tx: Tracer, items: Variable) -> None:
-        self.items[:0] = tx.unpack(items)[::-1]
+        added = tx.unpack(items)[::-1]
+        self.items[:0] = added
+        self.changes += len(added)
         self._trim(left=False)
 
     def _pop(self, tx: Tracer, place: int = -1) -> Variable:
         if not self.items:
             tx.raise_(IndexError, "pop from an empty deque")
+        self.changes += 1
         return tx.realize(self.items.pop(place))
 
     def _popleft(self, tx: Tracer) -> Variable:
@@ -146,6 +173,7 @@ class DequeVariable(Variable):
         count = 1 if steps is None else tx.as_index(steps)
         if count is None:
             tx.raise_(TypeError, "deque.rotate() takes an integer")
+        self.changes += len(self.items) > 1
         if self.items:
             count %= len(self.items)
             self.items[:] = self.items[-count:] + self.items[:-count] if count else self.items
@@ -157,11 +185,13 @@ class DequeVariable(Variable):
         if self.maxlen is not None and len(self.items) >= self.maxlen:
             tx.raise_(IndexError, "deque already at its maximum size")
         self.items.insert(where, item)
+        self.changes += 1
 
     def _remove(self, tx: Tracer, item: Variable) -> None:
         for i, found in enumerate(self.realized(tx)):
             if tx.equal(found, item):
                 del self.items[i]
+                self.changes += 1
                 return
         if not isinstance(item, Constant):
             unknown("deque.remove of an object that it does not hold")
@@ -171,6 +201,7 @@ class DequeVariable(Variable):
         return Constant(sum(tx.equal(x, item) for x in self.realized(tx)))
 
     def _clear(self, tx: Tracer) -> None:
+        self.changes += len(self.items)
         self.items.clear()
 
     def _reverse(self, tx: Tracer) -> None:
