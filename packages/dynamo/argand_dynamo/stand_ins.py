@@ -234,8 +234,9 @@ def _of_lists(native: Callable[..., Any], stand_in: Callable[..., Variable]) -> 
     def call(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
         cls = args[0].python_type() if args else list
         if not issubclass(cls, list):
-            # In the words of the native function, for a class that is named so.
-            named = type(cls.__name__, (), {}) if cls.__flags__ & _HEAP_TYPE else cls
+            # In the words of the native function, for an object of a class that is named so.
+            in_c = cls is collections.deque or not cls.__flags__ & _HEAP_TYPE
+            named = cls if in_c else type(cls.__name__, (), {})
             try:
                 native(named(), *args[1:])
             except TypeError as error:
