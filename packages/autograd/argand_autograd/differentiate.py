@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import argand_aten as aten
 from argand_autograd import _C
-from argand_autograd.batching import runs_at_once, try_at_once
+from argand_autograd.batching import run_entries, runs_at_once
 from argand_autograd.graph import GradientEdge
 from argand_c10 import Tensor
 
@@ -193,13 +193,9 @@ def _batched(
             found = _C._run_backward(outputs, tuple(row), retain_graph, create_graph, inputs, False)
             return found or ()
 
-        dims = [None if g is None else 0 for g in gradients]
-        at_once = try_at_once(run, list(gradients), dims, size)
-        if at_once is not None:
-            return tuple(
-                g if g is None or held else aten.stack([g] * size)
-                for g, held in zip(*at_once, strict=True)
-            )
+        return tuple(
+            run_entries(run, list(gradients), [None if g is None else 0 for g in gradients], size)
+        )
     rows = []
     for i in range(size):
         row = tuple(None if g is None else g[i] for g in gradients)

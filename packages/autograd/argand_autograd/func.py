@@ -16,7 +16,7 @@ from argand_autograd.batching import is_entry
 from argand_autograd.differentiate import begin_history
 from argand_autograd.differentiate import grad as _gradients
 from argand_autograd.grad_mode import enable_grad
-from argand_autograd.vmap import apart, stack_as_they_lie, vmap
+from argand_autograd.vmap import detached, stack_as_they_lie, vmap
 from argand_c10 import Tensor
 
 __all__ = [
@@ -57,7 +57,7 @@ def change_depth(by: int) -> int:
 
 def as_argument(t: Tensor) -> Tensor:
     """A tensor with the memory of `t` and a history of its own, which begins with a leaf that stands for the argument."""
-    argument = aten.ops.alias(begin_history(apart(t)))
+    argument = aten.ops.alias(begin_history(detached(t)))
     argument.grad_fn.next_functions[0][0].metadata[_ENTERED] = True
     return argument
 

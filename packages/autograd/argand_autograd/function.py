@@ -10,7 +10,7 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import _C
 from argand_autograd._C import FunctionCtx
-from argand_autograd.batching import give_up, is_entry, shares_history
+from argand_autograd.batching import is_entry, run_again, shares_history
 from argand_autograd.batching.users import apply_by_rule
 from argand_autograd.grad_mode import no_grad
 from argand_c10 import Tensor
@@ -91,7 +91,7 @@ class Function:
             if any(not is_entry(x) for x in recorded) or any(
                 is_entry(x) and shares_history(x) for x in args
             ):
-                give_up("a Function without vmap, and gradients from outside of it,")
+                run_again("a Function without vmap, and gradients from outside of it,")
         return _C._function_apply(cls, cls._context_type(), args)
 
     @classmethod

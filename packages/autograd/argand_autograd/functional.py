@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_aten as aten
-from argand_autograd.batching import runs_at_once, try_at_once
+from argand_autograd.batching import run_entries, runs_at_once
 from argand_autograd.differentiate import begin_history, grad
 from argand_autograd.grad_mode import enable_grad
 from argand_autograd.vmap import stack_as_they_lie, stacked_memory
@@ -286,8 +286,8 @@ def jacobian(
 
 def _rows_at_once(
     y: Tensor, xs: Tensors, create_graph: bool, stack: Callable[..., Tensor], chunk_size: int
-) -> Tensors | None:
-    """The derivatives of every element of `y`, by a backward for many of them; None where it cannot be."""
+) -> Tensors:
+    """The derivatives of every element of `y`, by a backward for many of them."""
     count = y.numel()
     units = aten.reshape(aten.eye(count, dtype=y.dtype, device=y.device), [count, *y.shape])
 
@@ -297,16 +297,7 @@ def _rows_at_once(
     chunks = []
     for start in range(0, count, chunk_size):
         size = min(chunk_size, count - start)
-        found = try_at_once(row, [units.narrow(0, start, size)], [0], size)
-        if found is None:
-            return None
-        made, held = found
-        chunks.append(
-            tuple(
-                g if h else aten.expand(aten.unsqueeze(g, 0), [size, *x.shape])
-                for g, h, x in zip(made, held, xs, strict=True)
-            )
-        )
+        chunks.append(run_entries(row, [units.narrow(0, start, size)], [0], size))
     wholes = (
         aten.cat(list(parts)) if len(parts) > 1 else parts[0] for parts in zip(*chunks, strict=True)
     )
@@ -335,10 +326,8 @@ def jacobian_rows(
             and y.numel() > 1
             and not strict
         ):
-            made = _rows_at_once(y, xs, create_graph, stack, chunk_size or y.numel())
-            if made is not None:
-                rows.append(made)
-                continue
+            rows.append(_rows_at_once(y, xs, create_graph, stack, chunk_size or y.numel()))
+            continue
         flat = aten.reshape(y, [-1])
         columns: list[list[Tensor]] = [[] for _ in xs]
         for k in range(flat.numel()):

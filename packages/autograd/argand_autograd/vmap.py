@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import argand_aten as aten
 from argand_autograd import _C
 from argand_autograd._tree import flatten, flatten_as, unflatten
-from argand_autograd.batching import is_entry, runs_at_once, try_at_once
-from argand_autograd.batching.level import default_states, restore_states, share_memory
+from argand_autograd.batching import is_entry, runs_at_once
+from argand_autograd.batching.level import Draws, run_at_once, run_of_loop, share_memory
 from argand_autograd.differentiate import run_keeping_graphs
 from argand_autograd.grad_mode import no_grad
-from argand_c10 import Generator, Tensor, contiguous_format
+from argand_c10 import Tensor, contiguous_format
 
 __all__ = ["vmap"]
 
@@ -30,10 +30,10 @@ def vmap(
 ) -> Callable[..., Any]:
     """A function that applies `func` to every entry of a dimension of its arguments and stacks the results.
 
-    `func` runs once, with tensors that stand for all entries, and operators on them run for all at once. What it does that one run
-    cannot, as `.item()`, branches on values or writing into what entries share, has it run again once an entry: it should do nothing
-    but return its results. Compiled, it runs once an entry; the runs are one graph, whose loops are fused, and random numbers are not
-    looked for. It nests, and goes with `grad` and its like in either order.
+    `func` runs once, with tensors that stand for all entries, and operators on them run for all at once. What one run cannot do for
+    all, as `.item()`, branches on values or writing into what entries share, makes it the run of the first entry, after which it runs once
+    for each of the others. Compiled, it runs once an entry; the runs are one graph, whose loops are fused, and random numbers are
+    not looked for. It nests, and goes with `grad` and its like in either order.
 
     Args:
         func: takes tensors, or dicts, lists and tuples of them; returns such. It sees its arguments without the dimension.
@@ -44,8 +44,8 @@ def vmap(
         chunk_size: how many entries run at once at most. Default: all.
 
     Raises:
-        ValueError: if `in_dims` or `out_dims` does not fit, sizes differ along the dimension, nothing is mapped, or `func`
-            returns something else than tensors.
+        ValueError: if `in_dims` or `out_dims` does not fit, sizes differ along the dimension, nothing is mapped, `func`
+            returns something else than tensors, or a result with `out_dims` None differs from entry to entry.
         RuntimeError: if random numbers are drawn and `randomness` is 'error'.
     """
     if randomness not in _RANDOMNESS:
@@ -63,18 +63,9 @@ def vmap(
         leaves, structure = flatten(args)
         dims = _input_dims(in_dims, args, leaves)
         count = _entries(leaves, dims)
-        if count and not one_by_one and runs_at_once(leaves):
-            at_once = functools.partial(_at_once, func, structure, kwargs, out_dims, randomness)
-            found = _in_chunks(at_once, leaves, dims, count, chunk_size or count, randomness)
-            if found is not None:
-                return _put_together(found, out_dims)
-        parts = [t if d is None else t.unbind(d) for t, d in zip(leaves, dims, strict=True)]
 
         def call(chosen: list[Any]) -> Any:
             return func(*unflatten(structure, chosen), **kwargs)
-
-        def run(i: int) -> Any:
-            return call([p if d is None else p[i] for p, d in zip(parts, dims, strict=True)])
 
         if count == 0:  # shapes follow from an entry of zeros
             zeros = [
@@ -84,76 +75,83 @@ def vmap(
                 for t, d in zip(leaves, dims, strict=True)
             ]
             with no_grad():
-                return _stack([call(zeros)], out_dims, 0)
-        result = _stack(_runs(run, count, randomness), out_dims, count)
-        one_by_one = one_by_one or runs_at_once(leaves)
-        return result
+                return _put_together([_stack([call(zeros)], out_dims)], 0)
+        draws = begin_draws(randomness)
+        chunks: list[Any] = []
+        results: list[Any] = []  # of the entries after those of the chunks
+        if draws is not None and not one_by_one and runs_at_once(leaves):
+            step = chunk_size or count
+            chunks, results = _in_chunks(call, leaves, dims, count, step, out_dims, draws)
+        done = len(results) + sum(size for *_, size in chunks)
+        if done < count:
+            one_by_one = one_by_one or runs_at_once(leaves)
+            parts = [t if d is None else t.unbind(d) for t, d in zip(leaves, dims, strict=True)]
+
+            def run(i: int) -> Any:
+                return call([p if d is None else p[i] for p, d in zip(parts, dims, strict=True)])
+
+            results = [*results, *_runs(run, done, count, draws)]
+        if results:
+            chunks = [*chunks, _stack(results, out_dims)]
+        return _put_together(chunks, count)
 
     return wrapper
 
 
-def apart(t: Tensor) -> Tensor:
+def detached(t: Tensor) -> Tensor:
     """`t.detach()`, but for the history of what it is an entry of."""
     return _C._cut(t) if is_entry(t) else t.detach()
 
 
+def begin_draws(randomness: str) -> Draws | None:
+    """What looks for random numbers; compiled code does not."""
+    return Draws(randomness)
+
+
+# The results of some entries: their leaves, with the entries in front but where `out_dims` is None; where the leaves get that dimension; their
+# structure; and how many entries there are.
+_Chunk = tuple[list[Tensor], list[int | None], Any, int]
+
+
 def _in_chunks(
-    at_once: Callable[..., Any],
+    call: Callable[[list[Any]], Any],
     leaves: list[Any],
     dims: list[int | None],
     count: int,
     chunk_size: int,
-    randomness: str,
-) -> list[Any] | None:
-    """The results of the entries from 0, `chunk_size`, ... on; None where one of the runs failed."""
-    before = default_states()
-    found = []
+    out_dims: Any,
+    draws: Draws,
+) -> tuple[list[_Chunk], list[Any]]:
+    """The results of entries `chunk_size` at a time, and that of the one after them, if one run was that of one entry."""
+    chunks: list[_Chunk] = []
     for start in range(0, count, chunk_size):
         size = min(chunk_size, count - start)
-        if start and randomness == "same":
-            restore_states(before)
         part = leaves
         if size < count:
             part = [
                 t if d is None else t.narrow(d, start, size)
                 for t, d in zip(leaves, dims, strict=True)
             ]
-        one = at_once(part, dims, size)
-        if one is None:
-            restore_states(before)
-            return None
-        found.append(one)
-    return found
+        draws.rewind()
+        found = run_at_once(call, part, dims, size, draws)
+        if found is None or found.alone:
+            return chunks, [] if found is None else [unflatten(found.structure, found.leaves)]
+        result = unflatten(found.structure, found.leaves)
+        wholes, places = found.leaves, _output_dims(out_dims, result, found.leaves)
+        for i, (d, t) in enumerate(zip(places, wholes, strict=True)):
+            if d is None and found.differ[i]:
+                _refuse_to_share()
+            if d is not None:
+                whole = t if found.differ[i] else t.expand(size, *t.shape)
+                wholes[i] = stacked_memory(whole, part)
+        chunks.append((wholes, places, found.structure, size))
+    return chunks, []
 
 
-def _at_once(
-    func: Callable[..., Any],
-    structure: Any,
-    kwargs: dict[str, Any],
-    out_dims: Any,
-    randomness: str,
-    leaves: list[Any],
-    dims: list[int | None],
-    size: int,
-) -> Any:
-    """The results' leaves, with the entries in front but where `out_dims` is None, and their structure."""
-
-    def call(entries: list[Any]) -> Any:
-        return func(*unflatten(structure, entries), **kwargs)
-
-    found = try_at_once(call, leaves, dims, size, randomness)
-    if found is None:
-        return None
-    result, held = found
-    wholes, of_result = flatten(result)
-    for i, (d, t) in enumerate(zip(_output_dims(out_dims, result, wholes), wholes, strict=True)):
-        if d is None and held[i]:
-            wholes[i] = t[0]
-        elif d is not None and not held[i]:
-            wholes[i] = t.expand(size, *t.shape)
-        if d is not None:
-            wholes[i] = stacked_memory(wholes[i], leaves)
-    return wholes, of_result, result
+def _refuse_to_share() -> NoReturn:
+    raise ValueError(
+        "vmap: got out_dims None for a result that differs from entry to entry, expected one that all share; give the dimension that it gets"
+    )
 
 
 def stacked_memory(whole: Tensor, arguments: Sequence[Any]) -> Tensor:
@@ -170,17 +168,25 @@ def stacked_memory(whole: Tensor, arguments: Sequence[Any]) -> Tensor:
     return usual.permute([order.index(i) for i in range(whole.ndim)])
 
 
-def _put_together(chunks: list[Any], out_dims: Any) -> Any:
-    wholes, structure, result = chunks[0]
+def _put_together(chunks: list[_Chunk], count: int) -> Any:
+    _, dims, structure, _ = chunks[0]
     leaves = []
-    for d, parts in zip(
-        _output_dims(out_dims, result, wholes),
-        zip(*(c[0] for c in chunks), strict=True),
-        strict=True,
-    ):
-        whole = parts[0] if d is None or len(parts) == 1 else aten.cat(list(parts))
-        leaves.append(whole if d is None else whole.movedim(0, d))
+    for d, parts in zip(dims, zip(*(c[0] for c in chunks), strict=True), strict=True):
+        if d is None:
+            leaves.append(shared_result(parts))
+            continue
+        whole = parts[0] if len(parts) == 1 else aten.cat(list(parts))
+        leaves.append((whole if count else whole.narrow(0, 0, 0)).movedim(0, d))
     return unflatten(structure, leaves)
+
+
+def shared_result(column: Sequence[Tensor]) -> Tensor:
+    """That of all entries; compiled code does not look whether it is."""
+    first = column[0]
+    for other in column[1:]:
+        if other is not first and not aten.equal(other, first):
+            _refuse_to_share()
+    return first
 
 
 def _spread(dims: Any, node: Any) -> list[int | None] | None:
@@ -245,29 +251,15 @@ def _entries(leaves: list[Any], dims: list[int | None]) -> int:
     return int(sizes[0])
 
 
-def _runs(run: Callable[[int], Any], count: int, randomness: str) -> list[Any]:
+def _runs(run: Callable[[int], Any], first: int, count: int, draws: Draws | None) -> list[Any]:
+    """The results of entries from `first` on."""
+
     def entry(i: int) -> Any:
         return run_keeping_graphs(run, i) if i < count - 1 else run(i)
 
-    if randomness == "different":
-        return [entry(i) for i in range(count)]
-    before = random_states(randomness)
-    found = [entry(0)]
-    draws = before != random_states(randomness)
-    if draws and randomness == "error":
-        raise RuntimeError(
-            "vmap: called random operation while in randomness error mode; pass randomness='different' or randomness='same'"
-        )
-    for i in range(1, count):
-        if draws:
-            restore_states(before)
-        found.append(entry(i))
-    return found
-
-
-def random_states(randomness: str) -> list[tuple[Generator, list[int]]]:
-    """The default generators and their states; compiled code does not look for random numbers."""
-    return default_states()
+    if draws is None:
+        return [entry(i) for i in range(first, count)]
+    return [run_of_loop(functools.partial(entry, i), draws) for i in range(first, count)]
 
 
 def stack_as_they_lie(entries: Sequence[Tensor]) -> Tensor:
@@ -298,8 +290,7 @@ def _output_dims(out_dims: Any, result: Any, leaves: list[Any]) -> list[int | No
     return dims
 
 
-def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
-    """The results of `count` entries, or of one in place of none, with the new dimension at `out_dims`; that of None is the first's."""
+def _stack(results: list[Any], out_dims: Any) -> _Chunk:
     structure = flatten(results[0])[1]
     flat: list[list[Any]] = []
     for result in results:
@@ -310,11 +301,8 @@ def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
             )
         flat.append(entry)
     dims = _output_dims(out_dims, results[0], flat[0])
-    leaves = []
-    for d, column in zip(dims, zip(*flat, strict=True), strict=True):
-        if d is None:
-            leaves.append(column[0])
-            continue
-        whole = stack_as_they_lie(column)
-        leaves.append((whole if count else whole.narrow(0, 0, 0)).movedim(0, d))
-    return unflatten(structure, leaves)
+    leaves = [
+        shared_result(column) if d is None else stack_as_they_lie(column)
+        for d, column in zip(dims, zip(*flat, strict=True), strict=True)
+    ]
+    return leaves, dims, structure, len(results)

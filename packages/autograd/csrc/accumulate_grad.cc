@@ -77,8 +77,7 @@ void AccumulateGrad::apply(Gradients& g) {
   if (!grad) return;
   ArgandTensor* leaf = variable_.get();
   if (!(leaf->flags & ARGAND_TENSOR_REQUIRES_GRAD)) return;  // it was switched off after the forward
-  if (is_batched(grad.get()) && !is_batched(leaf))
-    fail(ARGAND_RUNTIME_ERROR, "backward: got the gradients of all entries at once for a leaf that they share; use grad() inside of vmap");
+  if (level_of(grad.get()) > level_of(leaf)) grad = first_entry(grad, level_of(leaf));
   const bool recording = api->thread_state()->grad_mode;
   {
     std::lock_guard<std::mutex> lock(leaf_mutex(leaf));

@@ -11,6 +11,7 @@ constexpr uint64_t kAutogradBit = ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD), kBatchedBi
 
 bool (*g_classify)(const ArgandOperator*) = nullptr;
 ArgandKernel g_rule = nullptr;
+Tensor (*g_first)(const Tensor& t, int64_t level) = nullptr;
 // What an operator's key_data says: it has a rule, or a body.
 int g_has_rule, g_has_body;
 
@@ -21,6 +22,12 @@ void for_each_tensor(const ArgandOperator* op, const ArgandValue* args, F&& f) {
     for (uint32_t k = 0; args[i].tag == ARGAND_TAG_TENSOR_LIST && k < args[i].len; k++)
       if (args[i].tensors[k]) f(args[i].tensors[k]);
   }
+}
+
+bool has_entries(const ArgandOperator* op, const ArgandValue* args) {
+  bool found = false;
+  for_each_tensor(op, args, [&](ArgandTensor* t) { found = found || is_batched(t); });
+  return found;
 }
 
 // Whether what the call shares among all entries has a history, which recording the entries' operators does not see.
@@ -48,16 +55,20 @@ int run_body(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, A
   ArgandThreadState* state = api->thread_state();
   const uint64_t excluded = state->exclude_keys;
   if (!(excluded & kAutogradBit) || !shares_history(op, args)) return body(op, keys & ~kBatchedBit, args, rets);
-  if (op->flags & ARGAND_OP_INPLACE)
-    return api->set_error(ARGAND_NOT_IMPLEMENTED_ERROR, "vmap: got an in-place operator with gradients of what all entries share");
   state->exclude_keys = excluded & ~kAutogradBit;
-  const int status = body(op, keys & ~kBatchedBit, args, rets);
+  // In place, the first argument is returned, whose history is not what the body recorded.
+  const bool by_rule = op->flags & ARGAND_OP_INPLACE;
+  const int status = by_rule ? g_rule(op, kBatchedBit, args, rets) : body(op, keys & ~kBatchedBit, args, rets);
   state->exclude_keys = excluded;
-  if (!status) strip_histories(op, rets);
+  if (!status && !by_rule) strip_histories(op, rets);
   return status;
 }
 
 int batched_kernel(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets) {
+  if (!has_entries(op, args)) {                                                                  // while entries run the key is in every call
+    const bool draws = (op->flags & (ARGAND_OP_RANDOM | ARGAND_OP_CUSTOM)) == ARGAND_OP_RANDOM;  // what a program's own one draws is seen in it
+    return draws ? g_rule(op, kBatchedBit, args, rets) : api->redispatch(op, keys & ~kBatchedBit, args, rets);
+  }
   if (keys & kAutogradBit) return record(op, keys, args, rets);  // entries' own histories come first, as in a call with one
   const void* known = op->key_data[ARGAND_KEY_BATCHED];
   if (!known) {
@@ -103,9 +114,23 @@ void share_entries(const ArgandTensor* t, ArgandTensor* alias) {
   meta.level = meta_of(t)->level;
 }
 
-void install_batching(bool (*classify)(const ArgandOperator* op), ArgandKernel rule) {
+void see_every_call(bool on) {
+  uint64_t& keys = api->thread_state()->include_keys;
+  keys = on ? keys | kBatchedBit : keys & ~kBatchedBit;
+}
+
+void turn_entry(ArgandTensor* entry, const Tensor& whole) {
+  check(api->tensor_set_storage(entry, whole->storage, whole.dtype()));
+  check(api->tensor_set_geometry(entry, static_cast<int32_t>(whole.dim()) - 1, whole->sizes + 1, whole->strides + 1, whole->offset));
+  ensure_meta(entry).whole = whole;
+}
+
+Tensor first_entry(const Tensor& t, int64_t level) { return g_first(t, level); }
+
+void install_batching(bool (*classify)(const ArgandOperator* op), ArgandKernel rule, Tensor (*first)(const Tensor& t, int64_t level)) {
   g_classify = classify;
   g_rule = rule;
+  g_first = first;
   check(api->set_fallback(ARGAND_KEY_BATCHED, batched_kernel));
 }
 

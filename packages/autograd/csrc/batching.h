@@ -18,7 +18,17 @@ int64_t level_of(const ArgandTensor* t);
 // Has `alias`, which has the memory and geometry of `t`, stand for the same entries.
 void share_entries(const ArgandTensor* t, ArgandTensor* alias);
 
-// How operators run: `classify` says once of each whether a rule runs it, else the body that it is made of; `rule` gets whole calls.
-void install_batching(bool (*classify)(const ArgandOperator* op), ArgandKernel rule);
+// Whether the rule gets this thread's calls that draw random numbers, with or without entries.
+void see_every_call(bool on);
+
+// Has an entry be one of `whole` from now on, whose memory and geometry it takes.
+void turn_entry(ArgandTensor* entry, const Tensor& whole);
+
+// What a tensor of `level` may take of `t`, which stands for entries further inside: that of the first, whose run theirs is from then on.
+Tensor first_entry(const Tensor& t, int64_t level);
+
+// How operators run: `classify` says once of each whether a rule runs it, else the body that it is made of; `rule` gets whole calls; `first` is
+// what `first_entry` calls.
+void install_batching(bool (*classify)(const ArgandOperator* op), ArgandKernel rule, Tensor (*first)(const Tensor& t, int64_t level));
 
 }  // namespace argand::autograd

@@ -231,6 +231,13 @@ Tensor detach(ArgandTensor* t) {
   return detached;
 }
 
+// A detached alias whose entries, if it stands for some, have no history either.
+static Tensor detach_with_wholes(ArgandTensor* t) {
+  Tensor out = detach(t);
+  if (out->meta && meta_of(out.get())->whole) meta_of(out.get())->whole = detach_with_wholes(meta_of(t)->whole.get());
+  return out;
+}
+
 void detach_in_place(ArgandTensor* t) {
   if (t->base) fail(ARGAND_RUNTIME_ERROR, "detach_: got a view, expected a tensor that is no view; use detach() instead of detach_()");
   if (t->meta) {
@@ -241,6 +248,7 @@ void detach_in_place(ArgandTensor* t) {
     }
     meta.grad_fn = {};
     meta.output_nr = 0;
+    if (meta.whole) meta.whole = detach_with_wholes(meta.whole.get());
   }
   t->flags &= ~ARGAND_TENSOR_REQUIRES_GRAD;
   t->keys &= ~kAutogradBit;

@@ -47,3 +47,94 @@ def test_programs(name, dims):
     assert tuple(found.shape) == tuple(want.shape)
     np.testing.assert_allclose(found.numpy(), want.numpy(), rtol=1e-9, atol=1e-12)
     assert aten.isfinite(found).all()
+
+
+# Of each package: itself, where `vmap` and its like are, and arguments.
+BESIDE_RESULTS = {
+    "counter": lambda t, f, x: _counted(t, f, x),
+    "written arguments": lambda t, f, x: (f.vmap(lambda a: a.mul_(2)[0])(x), x),
+    "views in place": lambda t, f, x: f.vmap(lambda a: (a * 1).t_().unsqueeze_(0).mul_(2))(x),
+    "other sizes": lambda t, f, x: f.vmap(lambda a: (a * 1).resize_(2, 4))(x),
+    "printed": lambda t, f, x: f.vmap(lambda a: (repr(a), a * 1)[1])(x),
+    "statistics": lambda t, f, x: _normalized(t, f, x),
+}
+
+
+def _counted(t, f, x):
+    counter = t.zeros([])
+    return f.vmap(lambda a: (counter.add_(1), a * 1)[1])(x), counter
+
+
+def _normalized(t, f, x):
+    state = [t.zeros([3, 2]), t.ones([3, 2])]
+
+    def norm(a, mean, var):
+        if t is torch:
+            return t.nn.functional.batch_norm(a, mean, var, None, None, True)
+        return t.batch_norm(a, None, None, mean, var, True, 0.1, 1e-5)
+
+    return f.vmap(norm)(x, *state), *state
+
+
+@pytest.mark.parametrize("name", BESIDE_RESULTS)
+def test_what_is_done_beside_results(name):
+    array = np.random.default_rng(2).standard_normal((3, 4, 2)).astype(np.float32)
+    found = BESIDE_RESULTS[name](aten, func, c10.tensor(array))
+    want = BESIDE_RESULTS[name](torch, torch.func, torch.tensor(array))
+    for a, b in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, want)), strict=True):
+        assert tuple(a.shape) == tuple(b.shape)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
+
+
+DRAWS = {
+    "new": lambda t, a, g: a * 0 + t.rand([2], generator=g),
+    "of entries": lambda t, a, g: (a * 0 + 0.5).bernoulli(generator=g),
+    "in place": lambda t, a, g: (a * 1).uniform_(generator=g),
+}
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("randomness", ["error", "different", "same"])
+@pytest.mark.parametrize("name", DRAWS)
+def test_randomness(name, randomness, own):
+    """How many rows differ, or what is raised."""
+    if name == "of entries" and randomness == "same":
+        pytest.skip("the peer refuses the same numbers for entries")
+
+    def outcome(t, f, tensor, generator):
+        given = generator.manual_seed(1) if own else None
+        run = f.vmap(lambda a: DRAWS[name](t, a, given), randomness=randomness)
+        try:
+            rows = run(tensor(np.zeros((40, 2), np.float32))).tolist()
+        except RuntimeError as error:
+            return str(error)[:60]
+        return len({tuple(row) for row in rows}) if name != "of entries" else len(rows[0])
+
+    assert outcome(aten, func, c10.tensor, c10.Generator()) == outcome(
+        torch, torch.func, torch.tensor, torch.Generator()
+    )
+
+
+REFUSED = {
+    "results that differ without a dimension": lambda t, f, x: f.vmap(lambda a: a, 0, None)(x),
+    "an entry that outlives its vmap": lambda t, f, x: _kept(f, x).sum().item(),
+    "the memory of one that does": lambda t, f, x: _kept(f, x).numpy(),
+    "data": lambda t, f, x: f.vmap(lambda a: setattr(a, "data", x))(x),
+}
+
+
+def _kept(f, x):
+    kept = []
+    f.vmap(lambda a: (kept.append(a), a * 1)[1])(x)
+    return kept[0]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_both_refuse(name):
+    array = np.ones((3, 2), np.float32)
+    errors = []
+    for t, f, tensor in ((aten, func, c10.tensor), (torch, torch.func, torch.tensor)):
+        with pytest.raises((RuntimeError, ValueError)) as caught:
+            REFUSED[name](t, f, tensor(array))
+        errors.append(isinstance(caught.value, ValueError))
+    assert errors[0] == errors[1]

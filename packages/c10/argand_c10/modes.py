@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from argand_c10 import _C
 from argand_c10._C import (
@@ -19,14 +18,10 @@ __all__ = [
     "current_modes",
     "define",
     "find_operator",
-    "refuse_entries_by",
-    "refuse_entry",
     "register_device_backend",
     "register_fallback",
     "register_kernel",
 ]
-
-_refuse: Callable[[str], NoReturn] | None = None
 
 
 class ArgandDispatchMode:
@@ -70,21 +65,6 @@ class ArgandDispatchMode:
 def current_modes() -> list[ArgandDispatchMode]:
     """The modes of this thread, innermost last."""
     return _C._mode_stack()
-
-
-def refuse_entries_by(refuse: Callable[[str], NoReturn]) -> None:
-    """Has `refuse` raise what `refuse_entry` does: the package whose tensors have the key BATCHED says so."""
-    global _refuse
-    _refuse = refuse
-
-
-def refuse_entry(reader: str) -> NoReturn:
-    """Raises for `reader`, which reads memory and got a tensor that stands for all entries of a dimension."""
-    if _refuse is not None:
-        _refuse(reader)
-    raise RuntimeError(
-        f"{reader}: got a tensor that stands for several, expected one with memory of its own"
-    )
 
 
 def find_operator(name: str) -> Operator:

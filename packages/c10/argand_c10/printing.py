@@ -11,7 +11,14 @@ from argand_c10 import _C
 from argand_c10._C import Tensor
 from argand_c10.parameter import Buffer, Parameter
 
-__all__ = ["PrintOptions", "get_printoptions", "set_printoptions", "sparse_text", "tensor_text"]
+__all__ = [
+    "PrintOptions",
+    "get_printoptions",
+    "set_printoptions",
+    "show_entries_by",
+    "sparse_text",
+    "tensor_text",
+]
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,13 @@ _PROFILES = {
     "full": PrintOptions(threshold=math.inf),
 }
 _options = PrintOptions()
+_entries_text: Callable[[Tensor], str] | None = None
+
+
+def show_entries_by(text_of: Callable[[Tensor], str]) -> None:
+    """Sets what makes the `repr` of a tensor that stands for all entries of a dimension."""
+    global _entries_text
+    _entries_text = text_of
 
 
 def set_printoptions(
@@ -176,6 +190,8 @@ def _suffixes(tensor: Tensor) -> list[str]:
 
 def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
     """The `repr` of a tensor; `contents` replaces the values."""
+    if _entries_text is not None and _C._stands_for_entries(tensor):
+        return _entries_text(tensor)
     options = _options
     prefix = (
         "tensor(" if type(tensor) in (Tensor, Parameter, Buffer) else type(tensor).__name__ + "("

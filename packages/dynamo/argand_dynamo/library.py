@@ -26,7 +26,7 @@ from argand_aten.contraction_path import contraction_path
 from argand_autograd import _C as autograd_native
 from argand_autograd.batching import is_entry, runs_at_once
 from argand_autograd.differentiate import run_keeping_graphs
-from argand_autograd.vmap import random_states
+from argand_autograd.vmap import begin_draws, shared_result
 from argand_c10 import _C as native
 from argand_c10 import Tensor, as_tensor
 from argand_c10.tracing import is_compiling, is_exporting
@@ -622,11 +622,11 @@ def _never(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variab
     return Constant(False)
 
 
-def _random_states(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
-    """Of vmap, which looks for random numbers between entries."""
+def _begin_draws(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    """Of vmap, which looks for random numbers."""
     if tx.raw(args[0]) == "same":
         raise break_trace("unknown_operation", "vmap(randomness='same')")
-    return ListVariable([])
+    return Constant(None)
 
 
 _NOTHING, _ONE = Constant(None), Constant(1)
@@ -712,7 +712,8 @@ FUNCTION_HANDLERS[history.mark_dynamic] = _mark
 FUNCTION_HANDLERS[history.mark_static] = _mark
 FUNCTION_HANDLERS[argand_autograd.checkpoint] = _checkpoint
 FUNCTION_HANDLERS[functools.update_wrapper] = _wraps
-FUNCTION_HANDLERS[random_states] = _random_states
+FUNCTION_HANDLERS[begin_draws] = _begin_draws
+FUNCTION_HANDLERS[shared_result] = lambda tx, args, kwargs: tx.unpack(args[0])[0]
 FUNCTION_HANDLERS[runs_at_once] = FUNCTION_HANDLERS[is_entry] = _never
 FUNCTION_HANDLERS[run_keeping_graphs] = lambda tx, args, kwargs: args[0].call(tx, args[1:], {})
 

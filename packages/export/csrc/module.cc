@@ -47,7 +47,7 @@ PyObject* package_call(PyObject* o, PyObject* const* args, size_t nargsf, PyObje
     if (!PyObject_TypeCheck(args[i], python_api->tensor_type))
       return PyErr_Format(PyExc_TypeError, "package: got %s for '%s', expected a Tensor", Py_TYPE(args[i])->tp_name, self->info->inputs[i].name);
     values[i].t = python_api->unwrap(args[i]);
-    if (!values[i].t || !argand::is_alone(values[i].t, "a package")) return nullptr;
+    if (!values[i].t || !argand::may_read_memory(args[i], values[i].t, "a package")) return nullptr;
     values[i].tag = ARGAND_TAG_TENSOR;
     elements += values[i].t->numel;
   }

@@ -61,7 +61,7 @@ int64_t read_inputs(const ProgramObject* self, PyObject* const* args, ArgandValu
         PyErr_Format(PyExc_TypeError, "compiled program: input %d: got %s, expected a Tensor or an int", i, Py_TYPE(o)->tp_name);
       return -1;
     }
-    if (!argand::is_alone(v.t, "a compiled program")) return -1;
+    if (!argand::may_read_memory(o, v.t, "a compiled program")) return -1;
     elements += v.t->numel;
   }
   for (int i = 0; i < self->n_constants; i++) {

@@ -11,14 +11,14 @@ from argand_autograd.batching import (  # noqa: F401  (they register rules)
 )
 from argand_autograd.batching.level import (
     NotBatchable,
-    give_up,
     is_entry,
+    run_again,
+    run_entries,
     runs_at_once,
     shares_history,
-    try_at_once,
 )
 from argand_autograd.batching.rules import install
 
-__all__ = ["NotBatchable", "give_up", "is_entry", "runs_at_once", "shares_history", "try_at_once"]
+__all__ = ["NotBatchable", "is_entry", "run_again", "run_entries", "runs_at_once", "shares_history"]
 
 install()

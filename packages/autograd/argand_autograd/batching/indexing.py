@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import argand_aten as aten
-from argand_autograd.batching.level import Level, give_up
+from argand_autograd.batching.level import EntriesDiffer, Level
 from argand_autograd.batching.rules import by_entries, named, register
 from argand_autograd.batching.shapes import fronted, shifted
 from argand_c10 import Tensor, uint8
@@ -48,7 +48,7 @@ def _numbers(level: Level, indices: Sequence[Tensor | None]) -> list[Tensor | No
         if index is None or index.dtype not in (bool_, uint8):
             found.append(index)
         elif level.has(index):
-            give_up("indices by masks that differ")
+            raise EntriesDiffer("got masks that differ as indices")
         else:
             found += ops.unbind(ops.nonzero(index), 1)
     return found
@@ -131,7 +131,7 @@ def _offset(level: Level, indices: Tensor, count: int) -> Tensor:
     if bool(
         ops.any(ops.logical_or(ops.lt(level.of(indices), 0), ops.ge(level.of(indices), count)))
     ):
-        give_up("an index out of range")
+        raise EntriesDiffer("got an index out of range")
     places = ops.reshape(level.places(), [level.size] + [1] * indices.ndim)
     return ops.add(level.front(indices), ops.mul(places, count))
 

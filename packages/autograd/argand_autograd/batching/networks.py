@@ -183,9 +183,7 @@ def _layer_norm_backward(
     grad, x, m, r = (level.front(t) for t in (grad_out, input, mean, rstd))
     made: list[Tensor | None] = [None, None, None]
     if output_mask[0]:
-        scaled, scale = grad, weight
-        if level.has(weight):
-            scaled, scale = ops.mul(grad, level.aligned(weight, input.ndim)), None
+        scaled, scale = _scaled(level, grad, weight, input.ndim)
         made[0] = op(scaled, x, normalized_shape, m, r, scale, None, [True, False, False])[0]
     outer = list(range(1, 1 + input.ndim - len(normalized_shape)))
     if output_mask[1]:
@@ -213,6 +211,41 @@ def _rms_norm(
     return ops.mul(out, level.aligned(weight, input.ndim)), rrms
 
 
+@named("fused_rms_norm_backward")
+def _rms_norm_backward(
+    level: Level,
+    op: Any,
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    rrms: Tensor,
+    weight: Tensor | None,
+    output_mask: Sequence[bool],
+) -> Any:
+    grad, x, r = (level.front(t) for t in (grad_out, input, rrms))
+    of_input = None
+    if output_mask[0]:
+        scaled, scale = _scaled(level, grad, weight, input.ndim)
+        of_input = op(scaled, x, normalized_shape, r, scale, [True, False])[0]
+    of_weight = None
+    if output_mask[1]:
+        lead = input.ndim - len(normalized_shape)
+        rows = ops.reshape(r, [*x.shape[: 1 + lead], *([1] * len(normalized_shape))])
+        of_weight = ops.mul(ops.mul(grad, x), rows)
+        if lead:
+            of_weight = ops.sum(of_weight, list(range(1, 1 + lead)))
+    return of_input, of_weight
+
+
+def _scaled(
+    level: Level, grad: Tensor, weight: Tensor | None, ndim: int
+) -> tuple[Tensor, Tensor | None]:
+    """The whole gradients, and the weight of the operator, which gets none if entries have their own."""
+    if not level.has(weight):
+        return grad, weight
+    return ops.mul(grad, level.aligned(weight, ndim)), None
+
+
 @named("native_group_norm")
 def _group_norm(
     level: Level,
@@ -238,7 +271,122 @@ def _group_norm(
     return out, mean, rstd
 
 
+@named("native_group_norm_backward")
+def _group_norm_backward(
+    level: Level,
+    op: Any,
+    grad_out: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    output_mask: Sequence[bool],
+) -> Any:
+    grad, x, m, r = (_folded(level, t) for t in (grad_out, input, mean, rstd))
+    made: list[Tensor | None] = [None, None, None]
+    if output_mask[0]:
+        scaled, scale = grad, weight
+        if level.has(weight):
+            columns = ops.reshape(level.of(weight), [level.size, 1, C] + [1] * (input.ndim - 2))
+            scaled, scale = _folded_whole(level, ops.mul(level.front(grad_out), columns)), None
+        given = (scale, level.size * N, C, HxW, group, [True, False, False])
+        made[0] = _unfolded(level, op(scaled, x, m, r, *given)[0])
+    planes = [level.size, N, group, C // group, HxW]
+    if output_mask[1]:
+        rows = [level.size, N, group, 1, 1]
+        normal = ops.mul(
+            ops.sub(ops.reshape(x, planes), ops.reshape(m, rows)), ops.reshape(r, rows)
+        )
+        product = ops.mul(ops.reshape(grad, planes), normal)
+        made[1] = ops.reshape(ops.sum(product, [1, 4]), [level.size, C])
+    if output_mask[2]:
+        made[2] = ops.reshape(ops.sum(ops.reshape(grad, planes), [1, 4]), [level.size, C])
+    return tuple(made)
+
+
+def _folded_whole(level: Level, whole: Tensor) -> Tensor:
+    """A whole with its first two dimensions joined."""
+    return ops.reshape(whole, [whole.shape[0] * whole.shape[1], *whole.shape[2:]])
+
+
+# Entries are channels beside each other: a batch is normalized over all but those.
+@named("native_batch_norm")
+def _batch_norm(
+    level: Level,
+    op: Any,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    statistics = [t for t in (running_mean, running_var) if t is not None]
+    if training and statistics:
+        if all(level.has(t) for t in statistics):
+            level.remember_inputs(statistics)
+        else:
+            level.run_alone(
+                "got native_batch_norm, which updates statistics that all entries share"
+            )
+            given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
+            return by_entries(level, op, given, {})
+    columns = [None if t is None else _folded(level, t) for t in (weight, bias)]
+    kept = [None if t is None else _folded(level, t) for t in (running_mean, running_var)]
+    out, *found = op(_folded(level, input, 1), *columns, *kept, training, momentum, eps)
+    if training:
+        for t, folded in zip((running_mean, running_var), kept, strict=True):
+            if t is not None and folded is not None:
+                ops.copy_(level.of(t), _unfolded(level, folded))
+    saved = (_unfolded(level, t) if training else ops.new_empty(t, [level.size, 0]) for t in found)
+    return _unfolded(level, out, 1), *saved
+
+
+@named("native_batch_norm_backward")
+def _batch_norm_backward(
+    level: Level,
+    op: Any,
+    grad_out: Tensor,
+    input: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_invstd: Tensor | None,
+    train: bool,
+    eps: float,
+    output_mask: Sequence[bool],
+) -> Any:
+    columns = [
+        None if t is None else _folded(level, t) if t.numel() else ops.new_empty(level.of(t), [0])
+        for t in (weight, running_mean, running_var, save_mean, save_invstd)
+    ]
+    planes = (_folded(level, t, 1) for t in (grad_out, input))
+    found = op(*planes, *columns, train, eps, output_mask)
+    return tuple(
+        _unfolded(level, t, int(not i)) if wanted else None
+        for i, (t, wanted) in enumerate(zip(found, output_mask, strict=True))
+    )
+
+
 # ---- attention --------------------------------------------------------------------------------------------------------
+def _mask_of_rows(level: Level, mask: Tensor | None, query: Tensor) -> Tensor | None:
+    """The mask of all entries' batches, joined as they are."""
+    if mask is None or (not level.has(mask) and (mask.ndim < query.ndim or mask.shape[0] == 1)):
+        return mask
+    whole = level.front(mask)
+    for _ in range(query.ndim - mask.ndim):
+        whole = ops.unsqueeze(whole, 1)
+    whole = ops.expand(whole, [level.size, query.shape[0], *whole.shape[2:]])
+    return _folded_whole(level, whole)
+
+
 @named("attention")
 def _attention(
     level: Level,
@@ -250,10 +398,9 @@ def _attention(
     is_causal: bool,
     scale: float,
 ) -> Any:
-    if attn_mask is not None or query.ndim < 3:
-        return by_entries(level, op, (query, key, value, attn_mask, is_causal, scale), {})
     folded = (_folded(level, t) for t in (query, key, value))
-    return tuple(_unfolded(level, t) for t in op(*folded, None, is_causal, scale))
+    mask = _mask_of_rows(level, attn_mask, query)
+    return tuple(_unfolded(level, t) for t in op(*folded, mask, is_causal, scale))
 
 
 @named("attention_backward")
@@ -270,10 +417,8 @@ def _attention_backward(
     is_causal: bool,
     scale: float,
 ) -> Any:
-    if attn_mask is not None or query.ndim < 3:
-        given = (grad_out, query, key, value, attn_mask, out, logsumexp, is_causal, scale)
-        return by_entries(level, op, given, {})
     grads, q, k, v, o, sums = (
         _folded(level, t) for t in (grad_out, query, key, value, out, logsumexp)
     )
-    return tuple(_unfolded(level, t) for t in op(grads, q, k, v, None, o, sums, is_causal, scale))
+    mask = _mask_of_rows(level, attn_mask, query)
+    return tuple(_unfolded(level, t) for t in op(grads, q, k, v, mask, o, sums, is_causal, scale))

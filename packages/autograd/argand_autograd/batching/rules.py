@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,18 +11,23 @@ import argand_aten as aten
 import argand_c10 as c10
 from argand_autograd import _C
 from argand_autograd.batching.level import (
+    Draws,
+    EntriesDiffer,
     Level,
-    default_states,
-    drawn,
-    give_up,
+    NotForEntries,
+    active_levels,
+    ask_before_reading,
+    first_entry,
     level_of_call,
-    refuse_random,
-    restore_states,
-    told,
+    run_below,
+    run_of_loop,
+    states_of,
+    text_of_entry,
 )
 from argand_c10 import _C as _core
-from argand_c10 import Tensor
-from argand_c10.modes import find_operator, refuse_entries_by
+from argand_c10 import Generator, Tensor, random
+from argand_c10.modes import find_operator
+from argand_c10.printing import show_entries_by
 from argand_c10.rules import definitions, rules_of
 
 # Compilers run these functions as they are.
@@ -131,7 +137,6 @@ def pointwise(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, An
 # ---- entry by entry ---------------------------------------------------------------------------------------------------
 def by_entries(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operator without a rule: a call for every entry; results are stacked."""
-    told(op.name)
     parts = {
         id(t): aten.ops.unbind(level.of(t), 0) for t in tensors_of(args, kwargs) if level.has(t)
     }
@@ -145,39 +150,110 @@ def by_entries(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, A
             **{name: mapped(pick, x) for name, x in kwargs.items()},
         )
 
-    results = []
+    if op.name in definitions:  # which may draw random numbers, whatever it is said to do
+        draws = Draws(level.draws.randomness)
+
+        def one(i: int) -> Any:
+            return run_of_loop(lambda: call(i), draws)
+
+    else:
+        one = call
+    results: list[Any] = []
     for i in range(level.size):
-        if op.is_random and level.randomness == "same":
-            restore_states(level.states)
-        results.append(call(i))
-    if op.is_inplace:
+        try:
+            results.append(one(i))
+        except Exception as error:  # the function may catch it, for that entry
+            if not i:
+                raise
+            level.run_alone(error)
+            results = results[:1]
+            break
+    if _is_out_form(op.name) or op.is_inplace:
         return None
+    if level.size > 1 and not _stackable([_tensors_in(r) for r in results]):
+        level.run_alone(f"got {op.name}, whose results have different sizes")
+        results = results[:1]
     return _stacked(results)
+
+
+def _tensors_in(result: Any) -> tuple[Any, ...]:
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+def _stackable(results: list[tuple[Any, ...]]) -> bool:
+    def form(t: Any) -> Any:
+        return t.shape if isinstance(t, Tensor) else t
+
+    return all([form(t) for t in r] == [form(t) for t in results[0]] for r in results)
 
 
 def _stacked(results: list[Any]) -> Any:
     first = results[0]
     if isinstance(first, tuple | list):
-        if any(len(r) != len(first) for r in results):
-            give_up("an operator with different results")
         return tuple(_stacked(list(column)) for column in zip(*results, strict=True))
-    if first is None:
-        return None
-    if not isinstance(first, Tensor) or any(r.shape != first.shape for r in results):
-        give_up("an operator with results of different sizes")
-    return aten.stack(results)
+    return aten.stack(results) if isinstance(first, Tensor) else first
 
 
-def _random(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if level.randomness == "error":
-        refuse_random()
-    if level.randomness == "different":
-        run = pointwise if op.name in _ELEMENTWISE_DRAWS else by_entries
-        return drawn(level, lambda: run(level, op, args, kwargs))
-    level.states = default_states()
-    result = by_entries(level, op, args, kwargs)
-    level.states = default_states()
-    return result
+# ---- random numbers ---------------------------------------------------------------------------------------------------
+def _random(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Of operators that draw: the levels are asked from the innermost on, until one has entries of its own for it."""
+    tensors = tensors_of(args, kwargs)
+    generator = next((x for x in (*args, *kwargs.values()) if isinstance(x, Generator)), None)
+    levels = active_levels()
+    if any(_C._level(t) != 0 for t in tensors) and (own := level_of_call(tensors)) not in levels:
+        levels = (own, *levels)
+    for level in reversed(levels):
+        level.draws.look_at(generator)
+        has_entries = any(level.has(t) for t in tensors)
+        if op.is_inplace and has_entries and not level.has(args[0]):
+            level.run_alone(f"{op.name} in place of a tensor that all entries share")
+        different = level.draws.randomness == "different"
+        if has_entries:
+            rule = _different if different else _same
+        elif different and op.is_inplace:  # that all entries share
+            level.run_alone(f"{op.name} in place of a tensor that all entries share")
+            continue
+        elif different and not level.alone:
+            rule = _new
+        else:
+            continue
+        return _entries_by(rule, level, op, args, kwargs)
+    return run_below(levels[0], lambda: op(*args, **kwargs))
+
+
+def _different(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    run = pointwise if op.name in _ELEMENTWISE_DRAWS else by_entries
+    return run(level, op, args, kwargs)
+
+
+def _same(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    generator = next((x for x in (*args, *kwargs.values()) if isinstance(x, Generator)), None)
+    before = states_of(generator)
+
+    def drawn_again(*entry: Any, **rest: Any) -> Any:
+        random.set_rng_states(before)
+        return op(*entry, **rest)
+
+    return by_entries(level, _Called(op, drawn_again), args, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """An operator that is called by a function of ours."""
+
+    op: Any
+    run: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.op, name)
+
+
+def _new(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Numbers for each entry, of none."""
+    return aten.stack([op(*args, **kwargs) for _ in range(level.size)])
 
 
 # ---- choice -----------------------------------------------------------------------------------------------------------
@@ -205,25 +281,18 @@ def _then_copied(functional: str) -> Rule:
         whole = level.of(args[0])
         result = rule(level, op, args, kwargs)
         if result.shape != whole.shape:
-            give_up("an operator in place that changes sizes")
+            raise EntriesDiffer(f"got {functional} in place, which changes sizes")
         aten.ops.copy_(whole, result)
 
     return run
-
-
-def _writes_out(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    give_up(f"{op.name} with out=")
 
 
 def rule_for(name: str) -> Rule:
     """The rule of an operator, by its full name."""
     if name in _RULES:
         return _RULES[name]
-    op = find_operator(name)
     if _is_out_form(name):
-        return _writes_out
-    if op.is_random and name not in definitions:
-        return _random
+        return by_entries
     found = rules_of(name)
     if found is not None:
         return pointwise if found.kind == "pointwise" else by_entries
@@ -242,24 +311,71 @@ def _has_rule(name: str) -> bool:
 
 
 def _run(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Every call of an operator by a rule with a tensor that stands for entries."""
-    level = level_of_call(tensors_of(args, kwargs))
+    """Every call of an operator by a rule with a tensor that stands for entries, and of one that draws random numbers."""
+    if op.is_random and op.name not in definitions:
+        return _random(op, args, kwargs)
     name: str = op.name
     rule = _chosen.get(name)
     if rule is None:
         rule = _chosen[name] = rule_for(name)
-    if op.is_inplace and not level.has(args[0]):
-        give_up(f"{name} in place of a tensor that all entries share")
-    result = rule(level, op, args, kwargs)
+    level = level_of_call(tensors_of(args, kwargs))
+    return _entries_by(rule, level, op, args, kwargs)
+
+
+def _entries_by(
+    rule: Rule, level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What a rule makes, as entries."""
+    name: str = op.name
+    written = _written(op, args, kwargs)
+    if all(level.has(t) for t in written):
+        level.remember_inputs(written)
+    else:
+        level.run_alone(f"got {name}, which writes into a tensor that all entries share")
+        rule = by_entries
+    try:
+        result = run_below(level, lambda: rule(level, op, args, kwargs))
+    except NotForEntries:
+        raise
+    except Exception as error:  # of some entry: a loop comes to it in its turn
+        if level.alone and level.size == 1 and rule is by_entries:
+            raise
+        level.run_alone(error)
+        result = run_below(level, lambda: by_entries(level, op, args, kwargs))
     if op.is_inplace:
         return args[0]
+    if _is_out_form(name):
+        return tuple(written) if len(written) > 1 else written[0]
     if isinstance(result, Shared):
         return result.tensor
     # What is detached does not follow its source when that gets a history.
     return level.entry(result, args[0] if op.is_view and name != "detach" else None)
 
 
+def _written(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    """The tensors that a call writes into."""
+    places = _writes.get(op.name)
+    if places is None:
+        schema = next(s for s in op.schema.split("\n") if s.startswith(op.name + "("))
+        inside = schema[schema.index("(") + 1 : schema.rindex(") ->")]
+        inside = re.sub(r"\[[^\]]*\]", "", inside).replace("*, ", "")
+        places = _writes[op.name] = tuple(
+            (i, part.split("=")[0].split()[-1])
+            for i, part in enumerate(inside.split(", "))
+            if "!)" in part
+        )
+    found = []
+    for i, name in places:
+        x = args[i] if i < len(args) else kwargs.get(name)
+        found += [t for t in (x if isinstance(x, list | tuple) else [x]) if isinstance(t, Tensor)]
+    return found
+
+
+_writes: dict[str, tuple[tuple[int, str], ...]] = {}
+
+
 def install() -> None:
     """Has the dispatcher ask."""
-    _C._install_batching(_has_rule, _core._batched_kernel(_run))
-    refuse_entries_by(give_up)
+    _C._install_batching(_has_rule, _core._batched_kernel(_run), first_entry)
+    _core._set_entry_reader(ask_before_reading)
+    show_entries_by(text_of_entry)

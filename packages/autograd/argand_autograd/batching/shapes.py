@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import argand_aten as aten
 import argand_c10 as c10
-from argand_autograd.batching.level import Level, agree, give_up
+from argand_autograd import _C
+from argand_autograd.batching.level import Level, NotForEntries, ask_before_reading
 from argand_autograd.batching.rules import (
     Rule,
     Shared,
@@ -56,8 +58,7 @@ def _to_copy(level: Level, op: Any, self: Tensor, **kwargs: Any) -> Any:
     given = {name: value for name, value in kwargs.items() if value is not None}
     read = given.get("dtype") == c10.int64 and "device" in given and self.numel() == 1
     if read and self.is_cpu:  # how bodies come by a number
-        if not agree(self):
-            give_up("the elements")
+        ask_before_reading(self, "the elements")
         return Shared(op(level.of(self).detach()[0], **given))
     if given.get("memory_format") not in _FORMATS:
         return by_entries(level, op, (self,), given)
@@ -123,6 +124,59 @@ def _as_strided(
     whole = level.of(self)
     offset = self.storage_offset() if storage_offset is None else storage_offset
     return op(whole, [level.size, *size], [whole.stride(0), *stride], offset)
+
+
+@named("as_strided_")
+def _as_strided_in_place(
+    level: Level,
+    op: Any,
+    self: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> None:
+    _C._turn_entry(self, _as_strided(level, ops.as_strided, self, size, stride, storage_offset))
+
+
+def _resized(level: Level, self: Tensor, size: Sequence[int]) -> None:
+    count = math.prod(size)
+    if self._is_view() or not self.is_contiguous():
+        raise NotForEntries(
+            "resize_: got a view or a permuted tensor that stands for the entries of a vmap, expected one that is contiguous by itself; call clone() first, or use view() or narrow()"
+        )
+    whole = level.of(self)
+    rows = ops.reshape(whole, [level.size, self.numel()])
+    if count > self.numel():
+        new = ops.new_empty(whole, [level.size, count])
+        ops.copy_(ops.slice(new, 1, 0, self.numel()), rows)
+        rows = new
+    _C._turn_entry(
+        self, ops.as_strided(rows, [level.size, *size], [rows.stride(0), *contiguous(size)])
+    )
+
+
+def contiguous(size: Sequence[int]) -> list[int]:
+    """The strides of a contiguous tensor."""
+    strides: list[int] = []
+    step = 1
+    for n in reversed(size):
+        strides.insert(0, step)
+        step *= max(n, 1)
+    return strides
+
+
+@named("resize_")
+def _resize(
+    level: Level, op: Any, self: Tensor, size: Sequence[int], *, memory_format: Any = None
+) -> None:
+    _resized(level, self, size)
+
+
+@named("resize_as_")
+def _resize_as(
+    level: Level, op: Any, self: Tensor, the_template: Tensor, *, memory_format: Any = None
+) -> None:
+    _resized(level, self, the_template.shape)
 
 
 @named("view")

@@ -36,7 +36,7 @@ def _by_rule(level: Level, rule: Callable[..., Any], args: tuple[Any, ...], kwar
         return 0 if level.has(x) else None
 
     wholes = tuple(mapped(level.of, x) for x in args)
-    info = VmapInfo(level.size, level.randomness)
+    info = VmapInfo(level.size, level.draws.randomness)
     result, out_dims = rule(info, dims(args), *wholes, **kwargs)
     leaves, structure = flatten(result)
     places = (

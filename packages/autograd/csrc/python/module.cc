@@ -131,22 +131,29 @@ PyObject* will_execute_key(PyObject*, PyObject* key) {
 }
 
 // ---- entries of vmap's dimensions: batching.h -----------------------------------------------------------------------------
-PyObject* g_has_batch_rule = nullptr;
+PyObject *g_has_batch_rule = nullptr, *g_first_entry = nullptr;
 
 bool has_batch_rule(const ArgandOperator* op) {
   Gil gil;
   return truth_of(checked(PyObject_CallFunction(g_has_batch_rule, "s", op->name)).get());
 }
 
-// _install_batching(has_rule, kernel): has_rule(name of an operator), and a capsule with the kernel that runs rules.
+Tensor first_entry_of(const Tensor& t, int64_t level) {
+  Gil gil;
+  return unwrap(checked(PyObject_CallFunction(g_first_entry, "OL", wrap(t).get(), static_cast<long long>(level))).get());
+}
+
+// _install_batching(has_rule, kernel, first_entry): has_rule(name of an operator), a capsule with the kernel that runs rules, and what
+// first_entry(tensor, level) of batching.h is.
 PyObject* install_batching_kernel(PyObject*, PyObject* args) {
   return guard<PyObject*>(nullptr, [&] {
-    PyObject *classify, *kernel;
-    if (!PyArg_ParseTuple(args, "OO:_install_batching", &classify, &kernel)) throw_python();
+    PyObject *classify, *kernel, *first;
+    if (!PyArg_ParseTuple(args, "OOO:_install_batching", &classify, &kernel, &first)) throw_python();
     void* rule = PyCapsule_GetPointer(kernel, "argand_c10._C.kernel");
     if (!rule) throw_python();
     Py_XSETREF(g_has_batch_rule, Py_NewRef(classify));
-    install_batching(has_batch_rule, reinterpret_cast<ArgandKernel>(rule));
+    Py_XSETREF(g_first_entry, Py_NewRef(first));
+    install_batching(has_batch_rule, reinterpret_cast<ArgandKernel>(rule), first_entry_of);
     return Py_NewRef(Py_None);
   });
 }
@@ -171,6 +178,21 @@ PyObject* level_number(PyObject*, PyObject* t) {
     const int64_t level = level_of(self);
     return PyLong_FromLongLong(level == 0 && is_batched(self) ? -1 : level);
   });
+}
+
+// _turn_entry(entry, whole): has it be one of another whole.
+PyObject* turn_entry_object(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guard<PyObject*>(nullptr, [&] {
+    if (nargs != 2) fail(ARGAND_TYPE_ERROR, "_turn_entry: got %zd arguments, expected 2", nargs);
+    turn_entry(self_of(args[0]), unwrap(args[1]));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// _see_every_call(on)
+PyObject* see_every_call_of_thread(PyObject*, PyObject* on) {
+  see_every_call(on == Py_True);
+  Py_RETURN_NONE;
 }
 
 // _cut(tensor): detached, where it is an entry in this level alone.
@@ -204,6 +226,8 @@ PyMethodDef functions[] = {
     {"_make_batched", fast(make_batched_object), METH_FASTCALL, nullptr},
     {"_whole", whole_object, METH_O, nullptr},
     {"_level", level_number, METH_O, nullptr},
+    {"_turn_entry", fast(turn_entry_object), METH_FASTCALL, nullptr},
+    {"_see_every_call", see_every_call_of_thread, METH_O, nullptr},
     {"_cut", cut, METH_O, nullptr},
     {"_merge_places", fast(merge_places), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -7,13 +7,15 @@ namespace argand {
 
 inline bool stands_for_entries(const ArgandTensor* t) { return (t->keys | (t->base ? t->base->keys : 0)) & ARGAND_KEYBIT(ARGAND_KEY_BATCHED); }
 
-// False + exception for a tensor that stands for entries: the vmap that runs then calls its function once an entry.
-inline bool is_alone(const ArgandTensor* t, const char* reader) {
+// Before the memory of `t`, the tensor of `object`, is read; false + exception. What stands for entries is that of the first from then on, or
+// refused.
+inline bool may_read_memory(PyObject* object, const ArgandTensor* t, const char* reader) {
   if (!stands_for_entries(t)) return true;
-  PyObject* modes = PyImport_ImportModule("argand_c10.modes");
-  Py_XDECREF(modes ? PyObject_CallMethod(modes, "refuse_entry", "s", reader) : nullptr);
-  Py_XDECREF(modes);
-  return false;
+  PyObject* core = PyImport_ImportModule("argand_c10._C");
+  PyObject* answer = core ? PyObject_CallMethod(core, "_read_entry", "Os", object, reader) : nullptr;
+  Py_XDECREF(core);
+  Py_XDECREF(answer);
+  return answer;
 }
 
 }  // namespace argand

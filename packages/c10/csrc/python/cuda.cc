@@ -332,7 +332,7 @@ PyObject* default_generator(PyObject*, PyObject* args) {
 
 PyObject* pin_memory_of(PyObject* o) {
   ArgandTensor* t = unwrap(o);
-  if (!t) return nullptr;
+  if (!t || !may_lend(t)) return nullptr;
   if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU)
     return PyErr_Format(PyExc_RuntimeError, "cannot pin '%s': only dense CPU tensors can be pinned", device_type_name(t->storage->device));
   const size_t nbytes = static_cast<size_t>(t->numel) * static_cast<size_t>(item_size(t->dtype));
@@ -357,7 +357,7 @@ PyObject* pin_memory_of(PyObject* o) {
 // numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
 PyObject* cuda_array_interface(PyObject* self, void*) {
   ArgandTensor* t = unwrap(self);
-  if (!t) return nullptr;
+  if (!t || !may_lend(t)) return nullptr;
   if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CUDA)
     return PyErr_Format(PyExc_AttributeError, "Can't get __cuda_array_interface__ on non-CUDA tensor of device %s; use tensor.cuda()",
                         device_type_name(t->storage->device));

@@ -1,6 +1,7 @@
 // Tensors from Python data: numbers, nested sequences, NumPy arrays, bytes.
 #include <cstring>
 
+#include "packages/c10/csrc/abi/python_entries.h"
 #include "packages/c10/csrc/core/strided.h"
 #include "packages/c10/csrc/python/binding.h"
 
@@ -173,6 +174,7 @@ static bool lie_alike(const ArgandTensor* t, const int64_t* strides) {
 // The copy keeps the order of dimensions in memory.
 static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
   HostData host;
+  if (!may_lend(source)) return nullptr;
   if (dtype == ARGAND_DTYPE_NONE) dtype = source->dtype;
   const ArgandDeviceType type = ARGAND_DEVICE_TYPE(source->storage->device);
   const bool meta = type == ARGAND_META && ARGAND_DEVICE_TYPE(device) == ARGAND_META;
@@ -294,8 +296,8 @@ static bool read_options(const char* function, PyObject* dtype, PyObject* device
   return !PyErr_Occurred();
 }
 
-// A sparse tensor's elements are its object's.
-static Ref copy_of_sparse(PyObject* data, PyObject* dtype, PyObject* device) {
+// Of a tensor whose elements are not simply in its memory: sparse ones, and those that stand for entries.
+static Ref copy_by_operators(PyObject* data, PyObject* dtype, PyObject* device) {
   Ref detached(PyObject_CallMethod(data, "detach", nullptr));
   Ref to(detached ? PyObject_GetAttrString(detached.get(), "to") : nullptr), none(PyTuple_New(0));
   Ref options(Py_BuildValue("{sOsOsO}", "dtype", dtype, "device", device, "copy", Py_True));
@@ -323,8 +325,9 @@ static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   } else if (device_arg == Py_None) {
     if (int failed = api->resolve_device("tensor", default_device(), &device)) return raise(failed);
   }
-  const bool sparse = is_tensor(data) && unwrap(data)->keys & ARGAND_KEYBIT(ARGAND_KEY_SPARSE);
-  Ref result(sparse ? copy_of_sparse(data, dtype_arg, device_arg) : Ref(tensor_from_data(data, dtype, device)));
+  ArgandTensor* given = is_tensor(data) ? unwrap(data) : nullptr;
+  const bool elsewhere = given && (given->keys & ARGAND_KEYBIT(ARGAND_KEY_SPARSE) || argand::stands_for_entries(given));
+  Ref result(elsewhere ? copy_by_operators(data, dtype_arg, device_arg) : Ref(tensor_from_data(data, dtype, device)));
   if (result && pin_memory == Py_True) result = Ref(pin_memory_of(result.get()));
   if (result && requires_grad == Py_True && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
   return result.take();
@@ -334,7 +337,7 @@ static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
 static PyObject* tensor_to_bytes(PyObject*, PyObject* o) {
   ArgandTensor* t = unwrap(o);
   HostData host;
-  if (!t || !host.open(t, "tobytes")) return nullptr;
+  if (!t || !may_lend(t) || !host.open(t, "tobytes")) return nullptr;
   Ref bytes(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(t->numel * item_size(t->dtype))));
   if (bytes && t->numel) gather(t, host.data(), 0, PyBytes_AS_STRING(bytes.get()), contiguous_strides({t->sizes, t->ndim}).d);
   return bytes.take();

@@ -1,6 +1,7 @@
 // Python modes: objects on a thread's stack that see every operator call of the thread.
 #include <vector>
 
+#include "packages/c10/csrc/abi/python_entries.h"
 #include "packages/c10/csrc/python/binding.h"
 
 namespace argand::py {
@@ -112,14 +113,48 @@ static int mode_kernel(const ArgandOperator* op, uint64_t keys, const ArgandValu
 
 static thread_local PyObject* reader = nullptr;  // owned
 
-bool may_read(ArgandTensor* t) {
-  if (!reader) return true;
-  retain(t);
-  Ref tensor(wrap(t)), answer(tensor ? PyObject_CallOneArg(reader, tensor.get()) : nullptr);
+static PyObject* entry_reader = nullptr;  // owned
+
+static bool may_read_entry(PyObject* tensor, const char* what, bool lends) {
+  if (!entry_reader) return true;
+  Ref answer(PyObject_CallFunction(entry_reader, "OsO", tensor, what, lends ? Py_True : Py_False));
   return static_cast<bool>(answer);
 }
 
-bool may_lend(ArgandTensor* t) { return !((t->keys | (t->base ? t->base->keys : 0)) & ARGAND_KEYBIT(ARGAND_KEY_BATCHED)) || may_read(t); }
+bool may_read(ArgandTensor* t) {
+  const bool entry = argand::stands_for_entries(t);
+  if (!reader && !entry) return true;
+  retain(t);
+  Ref tensor(wrap(t));
+  if (!tensor || (entry && !may_read_entry(tensor.get(), "the elements", false))) return false;
+  if (!reader) return true;
+  Ref answer(PyObject_CallOneArg(reader, tensor.get()));
+  return static_cast<bool>(answer);
+}
+
+bool may_lend(ArgandTensor* t) {
+  if (!argand::stands_for_entries(t)) return true;
+  retain(t);
+  Ref tensor(wrap(t));
+  return tensor && may_read_entry(tensor.get(), "the memory", true);
+}
+
+static PyObject* set_entry_reader(PyObject*, PyObject* asked) {
+  Py_XSETREF(entry_reader, Py_NewRef(asked));
+  Py_RETURN_NONE;
+}
+
+static PyObject* read_entry(PyObject*, PyObject* args) {
+  PyObject* tensor;
+  const char* what;
+  if (!PyArg_ParseTuple(args, "Os:_read_entry", &tensor, &what) || !may_read_entry(tensor, what, true)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+static PyObject* stands_for_entries_function(PyObject*, PyObject* tensor) {
+  const ArgandTensor* t = unwrap(tensor);
+  return t ? PyBool_FromLong(argand::stands_for_entries(t)) : nullptr;
+}
 
 static PyObject* exchange_reader(PyObject*, PyObject* asked) {
   PyObject* before = reader ? reader : Py_NewRef(Py_None);
@@ -130,6 +165,11 @@ static PyObject* exchange_reader(PyObject*, PyObject* asked) {
 static PyMethodDef mode_functions[] = {
     {"_exchange_reader", exchange_reader, METH_O,
      "Sets what this thread calls with a tensor before its elements become numbers, or None; what it was."},
+    {"_set_entry_reader", set_entry_reader, METH_O,
+     "Sets what is called with (tensor, what of it, whether its memory is lent) before a tensor that stands for entries is read; it raises, or the "
+     "memory is right."},
+    {"_read_entry", read_entry, METH_VARARGS, "Calls what `_set_entry_reader` has set, for a reader of memory."},
+    {"_stands_for_entries", stands_for_entries_function, METH_O, "Whether a tensor stands for all entries of a dimension."},
     {"_push_mode", push_mode, METH_O, nullptr},
     {"_pop_mode", pop_mode, METH_O, nullptr},
     {"_mode_stack", mode_stack, METH_NOARGS, "The modes of this thread, innermost last."},

@@ -1,5 +1,6 @@
 // Attributes of Tensor that need no operator. What belongs to gradient histories has plain answers here, which the package
 // that keeps histories replaces.
+#include "packages/c10/csrc/abi/python_entries.h"
 #include "packages/c10/csrc/python/constants.h"
 
 namespace argand::py {
@@ -78,6 +79,12 @@ static int set_data(PyObject* o, PyObject* value, void*) {
   }
   ArgandTensor* source = unwrap(value);
   if (!source) return -1;
+  if (argand::stands_for_entries(t)) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "Tensor.data: got a tensor that stands for the entries of a vmap as the target, expected one of its own; use copy_()");
+    return -1;
+  }
+  if (!may_lend(source)) return -1;
   if (t->base) {
     PyErr_SetString(PyExc_RuntimeError, "Tensor.data: got a view as the target, expected a tensor with a storage of its own; assign to the base");
     return -1;

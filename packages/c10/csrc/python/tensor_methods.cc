@@ -1,6 +1,7 @@
 // Methods of Tensor that need no operator.
 #include <cstring>
 
+#include "packages/c10/csrc/abi/python_entries.h"
 #include "packages/c10/csrc/python/constants.h"
 
 namespace argand::py {
@@ -149,6 +150,10 @@ static PyObject* method_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OLOO:set_", const_cast<char**>(keywords), &source, &offset, &size, &stride)) return nullptr;
   ArgandTensor* t = unwrap(self);
   if (!t) return nullptr;
+  if (argand::stands_for_entries(t)) {
+    PyErr_SetString(PyExc_RuntimeError, "set_: got a tensor that stands for the entries of a vmap, expected one with memory of its own; use copy_()");
+    return nullptr;
+  }
   int64_t sizes[ARGAND_MAX_DIMS] = {0}, strides[ARGAND_MAX_DIMS] = {1};
   int32_t ndim = 1, n_strides = 1;
   ArgandStorage* storage = nullptr;
@@ -159,7 +164,7 @@ static PyObject* method_set(PyObject* self, PyObject* args, PyObject* kwargs) {
     storage = fresh;
   } else if (is_tensor(source)) {
     ArgandTensor* other = unwrap(source);
-    if (!other) return nullptr;
+    if (!other || !may_lend(other)) return nullptr;
     if (other->dtype != dtype)
       return PyErr_Format(PyExc_RuntimeError, "set_: got a source of dtype %s for a tensor of dtype %s, expected the same", kDTypeName[other->dtype],
                           kDTypeName[dtype]);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "packages/c10/csrc/abi/python_entries.h"
 #include "packages/distributed/csrc/group/gloo_group.h"
 #include "packages/distributed/csrc/group/nccl_group.h"
 #include "packages/distributed/csrc/python/binding.h"
@@ -16,7 +17,7 @@ namespace {
 // ---- tensors -------------------------------------------------------------------------------------------------------
 Tensor tensor_of(const char* op, py::handle o) {
   ArgandTensor* t = python->unwrap(o.ptr());
-  if (!t) throw py::error_already_set();
+  if (!t || !may_read_memory(o.ptr(), t, op)) throw py::error_already_set();
   if (!(t->flags & ARGAND_TENSOR_CONTIGUOUS))
     throw Error{ARGAND_RUNTIME_ERROR, std::string(op) + ": got a tensor that is not contiguous; call contiguous() first"};
   return Tensor::borrow(t);
