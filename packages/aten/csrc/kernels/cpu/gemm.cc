@@ -65,13 +65,19 @@ Tensor dense_matrix(int dtype, const Matrix& x, int64_t rows, int64_t cols) {
   return t;
 }
 
-// How [m, n] is cut into parts.
+// How [m, n] is cut into parts: as evenly as the steps allow.
 struct Grid {
   int64_t m, n, rows = 1, cols = 1;  // parts
-  int64_t row(int64_t i) const { return i == rows ? m : i * m / rows / kRowStep * kRowStep; }
-  int64_t col(int64_t j) const { return j == cols ? n : j * n / cols / kColumnStep * kColumnStep; }
-  int64_t least_rows() const { return rows == 1 ? m : m / rows / kRowStep * kRowStep; }
-  int64_t least_cols() const { return cols == 1 ? n : n / cols / kColumnStep * kColumnStep; }
+  static int64_t start(int64_t i, int64_t parts, int64_t size, int64_t step) {
+    return i == parts ? size : (i * size / parts + step / 2) / step * step;
+  }
+  static int64_t least(int64_t parts, int64_t size, int64_t step) {  // or less, of a part
+    return parts == 1 ? size : std::min(size / parts / step * step, size - start(parts - 1, parts, size, step));
+  }
+  int64_t row(int64_t i) const { return start(i, rows, m, kRowStep); }
+  int64_t col(int64_t j) const { return start(j, cols, n, kColumnStep); }
+  int64_t least_rows() const { return least(rows, m, kRowStep); }
+  int64_t least_cols() const { return least(cols, n, kColumnStep); }
 };
 
 // For kernels whose sums do not depend on where an element lies: about a part for each thread, and none long and narrow.
