@@ -492,7 +492,7 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     follows = (
         schema.argument("requires_grad") is not None
         or op.kind == "scan"
-        or op.out in ("computed", "widened")
+        or op.out in ("computed", "widened", "floating")
     )
     dtype = schema.index("dtype") if schema.argument("dtype") is not None and follows else -1
     resized = "".join(["k", *(word.capitalize() for word in op.resized.split("_"))])

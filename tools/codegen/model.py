@@ -23,8 +23,9 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 # Rules for results' dtypes besides dtypes: functions of the first tensor's dtype (`<rule>_dtype` in builtins.h and language.py), and itself.
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
-# Of dtypes that out= may have; computed: any that is computed in; widened: cast, and computed in it if of its category; truth: bool or uint8.
-OUT_RULES: Final = ("cast", "computed", "widened", "truth", "exact", "any")
+# Of dtypes that out= may have; computed: any that is computed in; widened: cast, and computed in it if of its category; floating: widened, but results of
+# floating-point dtypes stay such; truth: bool or uint8.
+OUT_RULES: Final = ("cast", "computed", "widened", "floating", "truth", "exact", "any")
 # Of new results of pointwise operators.
 LAYOUTS: Final = ("as_operands", "row_major", "row_major_of_number", "row_major_of_complex")
 # Of an out= that has another shape.

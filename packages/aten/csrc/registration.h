@@ -45,8 +45,8 @@ int pointwise_out(const ArgandOperator* op, uint64_t keys, const ArgandValue* ar
 // elements keeps its shape.
 enum class ResizedOut : uint8_t { kAsResult, kRowMajor, kRowMajorIfFilled, kUnlessAsMany };
 
-// Which dtype an out= has: one of the result's category or a wider one, the result's, or any.
-enum class OutDtype : uint8_t { kCast, kWidened, kTruth, kExact, kAny };
+// Which dtype an out= has: one of the result's category or a wider one (kFloating: of floating-point results no wider one), the result's, or any.
+enum class OutDtype : uint8_t { kCast, kWidened, kFloating, kTruth, kExact, kAny };
 
 // How in-place and out= forms are made from the functional one; key_data of ARGAND_KEY_COMPOSITE.
 struct CopiedForm {

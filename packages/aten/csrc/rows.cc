@@ -30,7 +30,10 @@ void check_castable(const char* op, int from, int to) {
 }
 
 void check_out_dtype(const char* op, OutDtype rule, int from, int to) {
-  if (rule == OutDtype::kCast || rule == OutDtype::kWidened) check_castable(op, from, to);
+  if (rule == OutDtype::kFloating && is_floating(from) && dtype_category(from) != dtype_category(to))
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for out= of dtype %s, expected a floating-point one for a result of %s", op,
+         kDTypeName[to], kDTypeName[from]);
+  if (rule == OutDtype::kCast || rule == OutDtype::kWidened || rule == OutDtype::kFloating) check_castable(op, from, to);
   if (rule == OutDtype::kTruth && to != ARGAND_BOOL && to != ARGAND_UINT8)
     fail(ARGAND_DTYPE_ERROR, "%s: Expected out tensor to have dtype bool or uint8, but got %s instead", op, kDTypeName[to]);
   if (rule == OutDtype::kExact && from != to)
@@ -135,7 +138,8 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
       const int wanted = as_tensor(args[functional->n_args]).dtype();
       if (values[form.dtype].tag != ARGAND_TAG_NONE)
         check_out_dtype(op->name, OutDtype::kExact, static_cast<int>(values[form.dtype].i), wanted);
-      else if (form.out != OutDtype::kWidened || dtype_category(as_tensor(args[0]).dtype()) == dtype_category(wanted))
+      else if ((form.out != OutDtype::kWidened && form.out != OutDtype::kFloating) ||
+               dtype_category(as_tensor(args[0]).dtype()) == dtype_category(wanted))
         values[form.dtype] = int_value(wanted, ARGAND_TAG_DTYPE);
     }
     const TensorList results = call_functional(functional, values.data());
