@@ -90,7 +90,7 @@ static bool fill_number(void* p, int dtype, PyObject* o) {
     return store_element(p, dtype, o) == 0;
   }
   if (tensor_of(o)->numel != 1) {
-    PyErr_Format(PyExc_ValueError,
+    PyErr_Format(is_floating(dtype) || is_complex(dtype) ? PyExc_ValueError : PyExc_TypeError,
                  "tensor(): only one element tensors can be converted to Python scalars, got one of %lld among the data; use stack()",
                  static_cast<long long>(tensor_of(o)->numel));
     return false;

@@ -157,7 +157,7 @@ static bool copy_to_host(ArgandTensor* t, const char* what, int64_t skip, size_t
   ArgandDevice device = t->storage->device;
   const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(device));
   if (ARGAND_DEVICE_TYPE(device) == ARGAND_META || !interface || !interface->copy) {
-    PyErr_Format(PyExc_RuntimeError, "Tensor.%s() cannot be called on %s tensors: they have no data", what, device_type_name(device));
+    PyErr_Format(PyExc_NotImplementedError, "Tensor.%s() cannot be called on %s tensors: they have no data", what, device_type_name(device));
     return false;
   }
   const char* from = static_cast<const char*>(t->data) + skip;
