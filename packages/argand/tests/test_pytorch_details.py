@@ -880,3 +880,62 @@ def test_depthwise_volumes_of_depth_1_are_images(dtype: torch.dtype) -> None:
     volumes = F.conv3d(x, weight, padding=(0, 1, 1), groups=16)
     images = F.conv2d(x[:, :, 0], weight[:, :, 0], padding=1, groups=16)
     torch.testing.assert_close(volumes[:, :, 0], images)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("format", [torch.contiguous_format, torch.channels_last])
+def test_gradients_of_class_losses_lie_in_rows(compiled, format):
+    def loss(x, target):
+        return F.nll_loss(x, target)
+
+    f = torch.compile(loss) if compiled else loss
+    x = torch.ones(2, 3, 2, 2).contiguous(memory_format=format).requires_grad_()
+    (g,) = torch.autograd.grad(f(x, torch.ones(2, 2, 2, dtype=torch.int64)), x)
+    assert g.stride() == (12, 4, 2, 1) and g.unique().tolist() == [-0.125, 0.0]
+
+
+def test_out_of_real_results_is_not_complex():
+    x = torch.ones(4, dtype=torch.complex64)
+    for transform in (torch.fft.irfft, torch.fft.hfft, torch.fft.irfftn, torch.fft.hfftn):
+        assert transform(x, out=torch.empty(0, dtype=torch.float64)).dtype == torch.float64
+        with pytest.raises(RuntimeError, match="expected a floating-point one"):
+            transform(x, out=torch.empty(0, dtype=torch.complex64))
+
+
+def test_out_of_nansum_is_of_the_category_of_the_sum():
+    x = tensor([1.5, nan, 2.0])
+    assert torch.nansum(x, out=torch.empty(0, dtype=torch.float64)).item() == 3.5
+    for dtype in (torch.int64, torch.bool, torch.complex64):
+        with pytest.raises(NotImplementedError, match="nansum: not implemented for out="):
+            torch.nansum(x, out=torch.empty((), dtype=dtype))
+    assert torch.nansum(tensor([1, 2]), out=torch.empty(())).item() == 3.0
+
+
+def test_out_of_products_has_their_dtype():
+    x = torch.eye(2)
+    for call in (
+        lambda out: torch.inner(x, x, out=out),
+        lambda out: torch.linalg.matrix_power(x, 3, out=out),
+    ):
+        assert call(torch.empty(0)).tolist() == x.tolist()
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float32"):
+            call(torch.empty(2, 2, dtype=torch.float64))
+
+
+def test_tensors_of_several_elements_are_no_numbers():
+    several = tensor([1, 2])
+    for data, dtype, error in (
+        ([several], None, TypeError),
+        ([several], torch.float32, ValueError),
+        ([several.double()], None, ValueError),
+        ([several.double()], torch.int64, TypeError),
+        ([several.bool()], None, TypeError),
+    ):
+        with pytest.raises(error, match="only one element tensors"):
+            tensor(data, dtype=dtype)
+
+
+def test_elements_of_meta_tensors_are_not_implemented():
+    for read in (torch.Tensor.tolist, torch.Tensor.item):
+        with pytest.raises(NotImplementedError, match="they have no data"):
+            read(torch.empty(1, device="meta"))

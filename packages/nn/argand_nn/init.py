@@ -52,7 +52,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """
     maps = [f"{kind}{n}d" for kind in ("conv", "conv_transpose") for n in (1, 2, 3)]
     if nonlinearity in ("linear", "sigmoid", *maps):
-        return 1.0
+        return 1
     if nonlinearity == "tanh":
         return 5.0 / 3.0
     if nonlinearity == "relu":

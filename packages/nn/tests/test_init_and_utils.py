@@ -68,6 +68,7 @@ def test_dirac_and_sparse():
 
 
 def test_gains_and_errors():
+    assert repr(init.calculate_gain("conv2d")) == "1"
     assert init.calculate_gain("tanh") == 5 / 3
     assert init.calculate_gain("leaky_relu", 2.0) == pytest.approx(math.sqrt(2 / 5))
     with pytest.raises(ValueError, match="nonlinearity 'swish'"):

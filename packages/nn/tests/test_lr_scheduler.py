@@ -79,7 +79,8 @@ def test_one_cycle():
     with pytest.raises(ValueError, match="step 12, expected at most total_steps 11"):
         scheduler.step()
     adam = optim.Adam([nn.Parameter(aten.ones(1))])
-    lrs.OneCycleLR(adam, 1.0, total_steps=10)
+    scheduler = lrs.OneCycleLR(adam, 1.0, total_steps=10)
+    assert scheduler.state_dict()["use_beta1"] is True
     assert adam.param_groups[0]["betas"] == pytest.approx((0.95, 0.999))
 
 

@@ -308,6 +308,10 @@ def nll_loss(
     number = reduction_number("nll_loss", reduction)
     if weight is not None:
         _check_constant("nll_loss", weight=weight)
+    if input.ndim > 2:
+        input = aten.ops._gradient_in_format(
+            input, -1
+        )  # classes are last where the loss reads them
     return aten.nll_loss(input, target, weight, number, ignore_index)
 
 

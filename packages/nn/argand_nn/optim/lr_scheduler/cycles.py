@@ -79,6 +79,7 @@ class OneCycleLR(LRScheduler):
             _start_momentum(
                 "OneCycleLR", optimizer, base_momentum, max_momentum, starts=last_epoch == -1
             )
+            self.use_beta1 = "betas" in optimizer.defaults
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
