@@ -29,6 +29,12 @@ void check_castable(const char* op, int from, int to) {
     fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", op, kDTypeName[from], kDTypeName[to]);
 }
 
+// Whether what is made of `self` is computed in the dtype of an out= where none is given.
+bool is_computed_in(OutDtype rule, int self, int out) {
+  if (rule == OutDtype::kWidened || (rule == OutDtype::kFloating && is_floating(self))) return dtype_category(self) == dtype_category(out);
+  return true;
+}
+
 void check_out_dtype(const char* op, OutDtype rule, int from, int to) {
   if (rule == OutDtype::kFloating && is_floating(from) && dtype_category(from) != dtype_category(to))
     fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for out= of dtype %s, expected a floating-point one for a result of %s", op,
@@ -138,8 +144,7 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
       const int wanted = as_tensor(args[functional->n_args]).dtype();
       if (values[form.dtype].tag != ARGAND_TAG_NONE)
         check_out_dtype(op->name, OutDtype::kExact, static_cast<int>(values[form.dtype].i), wanted);
-      else if ((form.out != OutDtype::kWidened && form.out != OutDtype::kFloating) ||
-               dtype_category(as_tensor(args[0]).dtype()) == dtype_category(wanted))
+      else if (is_computed_in(form.out, as_tensor(args[0]).dtype(), wanted))
         values[form.dtype] = int_value(wanted, ARGAND_TAG_DTYPE);
     }
     const TensorList results = call_functional(functional, values.data());
