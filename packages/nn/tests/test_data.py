@@ -315,6 +315,9 @@ class Many:
         return [t[0] for t in tensors]
 
 
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer needs the address space"
+)
 def test_what_is_out_of_room_is_said():
     def limit(worker_id):
         resource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))

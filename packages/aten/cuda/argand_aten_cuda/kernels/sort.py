@@ -399,6 +399,7 @@ KERNELS = [
             "ROWS": [1, 8, 16, 32, 128],
             "BLOCK": [16, 64, 128, 256, 512, 1024],
         },
+        default={"T": ["int32", "int16"]},
         num_warps=lambda v: v["ROWS"] * v["BLOCK"] // v["LINES"] // 32,
         wheel=lambda v: v["ROWS"] == (1 if v["BLOCK"] > 256 else 2048 // v["BLOCK"]),
     ),
