@@ -80,13 +80,14 @@ import argand_aten as aten, argand_c10 as c10
 
 def check(run, *what):
     found = []
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 3, 16):
         c10.set_num_threads(threads)
         found.append(run())
     assert all(aten.equal(found[0], other) for other in found[1:]), what
 
 many = (317, 411, 300), (512, 512, 512), (700, 330, 91), (601, 1023, 180), (1000, 5, 1000)
 few = (64, 97, 300), (115, 105, 611), (626, 683, 52), (503, 141, 23), (33, 334, 102), (60, 99, 305), (43, 84, 141)
+few += (64, 13, 2000), (60, 30, 768), (256, 40, 2000), (5, 777, 202)  # fewer columns than threads have parts
 for dtype in (c10.float32, c10.float64, c10.complex64, c10.bfloat16):
     for m, n, k in many + few:
         x, y, z = (aten.randn(shape).to(dtype) for shape in ([m, k], [k, n], [n, k]))

@@ -71,7 +71,7 @@ struct Grid {
   static int64_t start(int64_t i, int64_t parts, int64_t size, int64_t step) {
     return i == parts ? size : (i * size / parts + step / 2) / step * step;
   }
-  static int64_t least(int64_t parts, int64_t size, int64_t step) {  // or less, of a part
+  static int64_t least(int64_t parts, int64_t size, int64_t step) {  // of a part, or less; below 1 there are too many parts
     return parts == 1 ? size : std::min(size / parts / step * step, size - start(parts - 1, parts, size, step));
   }
   int64_t row(int64_t i) const { return start(i, rows, m, kRowStep); }
@@ -87,7 +87,7 @@ Grid free_grid(int64_t m, int64_t n, int64_t k, int64_t threads) {
   double best = 1e300;
   for (int64_t g = 1; g <= threads; g++) {
     const Grid other{m, n, g, threads / g};
-    if (threads % g || other.least_rows() == 0 || other.least_cols() == 0) continue;
+    if (threads % g || other.least_rows() <= 0 || other.least_cols() <= 0) continue;
     const double cost = 2 * static_cast<double>(m) / static_cast<double>(g) + static_cast<double>(n) / static_cast<double>(threads / g);
     if (cost <= best) best = cost, grid = other;
   }
@@ -236,7 +236,7 @@ void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matr
   if (lib) {
     if (!blas_layout(a, m, k, &x)) hold_a = dense_matrix<E>(dtype, a, m, k), a = {hold_a->data, k, 1}, x = {kNoTrans, k};
     if (!blas_layout(b, k, n, &y)) hold_b = dense_matrix<E>(dtype, b, k, n), b = {hold_b->data, n, 1}, y = {kNoTrans, n};
-    for_parts(free_grid(m, n, 4 * k, threads), threads, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    for_parts(library_grid(m, n, 4 * k, threads), threads, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
       call_blas<E>(*lib, x.trans, y.trans, rows, cols, k, alpha, at<E>(a, i, 0), x.ld, at<E>(b, 0, j), y.ld, beta, c + i * ldc + j, ldc);
     });
     return;

@@ -184,7 +184,7 @@ def sort_rows(
     """The first k of each of ROWS rows of n <= BLOCK elements of 32 bits or fewer, given as integers, sorted in registers; LINES elements a thread."""
     WIDTH: tl.constexpr = BLOCK // LINES
     first = tl.program_id(0).to(tl.int64) * ROWS
-    left = (rows - first).to(tl.int32)
+    left = tl.minimum(rows - first, ROWS).to(tl.int32)
     x += first * n
     column = tl.arange(0, ROWS * WIDTH)[None, :]
     r = column // WIDTH
