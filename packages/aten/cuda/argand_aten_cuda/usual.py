@@ -9,7 +9,7 @@ OPERATORS = frozenset(
     clamp_min clamp_max clamp_between lerp addcmul addcdiv
     exp expm1 log log1p erf sigmoid sin cos tanh
     relu threshold leaky_relu elu elu_backward softplus hardtanh hardswish log_sigmoid
-    threshold_backward leaky_relu_backward hardtanh_backward
+    threshold_backward leaky_relu_backward hardtanh_backward hardswish_backward
     gelu_none gelu_tanh gelu_backward_none gelu_backward_tanh silu silu_backward
     eq ne lt le gt ge isnan isinf isfinite logical_not logical_and logical_or bitwise_and bitwise_or bitwise_not where masked_fill
     binary_cross_entropy_each mse_each mse_each_backward_self mse_each_backward_target smooth_l1_each
