@@ -103,6 +103,17 @@ def test_fused_and_loop_agree_in_float32(kind):
         np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_infinite_parameters_stay_without_decay(momentum, fused):
+    p = nn.Parameter(aten.tensor([float("inf"), 1.0, -float("inf")]))
+    optimizer = optim.SGD([p], lr=0.5, momentum=momentum, fused=fused)
+    for _ in range(2):
+        p.grad = aten.tensor([1.0, 0.0, 1.0])
+        optimizer.step()
+    assert p.detach().tolist() == [float("inf"), 1.0, -float("inf")]
+
+
 def test_parameters_without_gradients_and_late_ones():
     params = parameters()
     optimizer = optim.SGD(params, lr=0.1, momentum=0.9)

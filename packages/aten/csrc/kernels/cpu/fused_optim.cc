@@ -97,6 +97,33 @@ void run_adam(const AdamOptions& o, const AdamCorrection& c, const TensorList& p
   }
 }
 
+template <class T>
+void run_sgd(const SgdOptions& o, const Tensor& param, const Tensor& grad, const Tensor& momentum, const Piece& piece) {
+  const int64_t b = piece.begin, n = piece.end - piece.begin;
+  T *p = param.data<T>() + b, *m = momentum ? momentum.data<T>() + b : nullptr;
+  const T* g = grad.data<T>() + b;
+  if constexpr (std::is_same_v<T, float>) {
+    pick_fused_optim().sgd_f32(n, p, g, m, o);
+  } else if constexpr (std::is_same_v<T, double>) {
+    pick_fused_optim().sgd_f64(n, p, g, m, o);
+  } else {
+    float buffer[3][512];
+    for (int64_t i = 0; i < n; i += 512) {
+      const int64_t k = std::min<int64_t>(512, n - i);
+      for (int64_t j = 0; j < k; j++) {
+        buffer[0][j] = widen(p[i + j]);
+        buffer[1][j] = widen(g[i + j]);
+        if (m) buffer[2][j] = widen(m[i + j]);
+      }
+      pick_fused_optim().sgd_f32(k, buffer[0], buffer[1], m ? buffer[2] : nullptr, o);
+      for (int64_t j = 0; j < k; j++) {
+        p[i + j] = narrow<T>(buffer[0][j]);
+        if (m) m[i + j] = narrow<T>(buffer[2][j]);
+      }
+    }
+  }
+}
+
 void adam(const char* name, const AdamOptions& o, const TensorList& params, const TensorList& grads, const TensorList& exp_avgs,
           const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs, const TensorList& steps, const Tensor& grad_scale,
           const Tensor& found_inf) {
@@ -152,27 +179,13 @@ void fused_sgd_(const TensorList& self, const TensorList& grads, const TensorLis
   if (momentum != 0) check_lists("fused_sgd_", self, {&momentum_buffer_list});
   if (!unscaled(grads, grad_scale, found_inf)) return;
   const TensorList p = dense(self), g = dense(grads), buffers = momentum != 0 ? dense(momentum_buffer_list) : TensorList();
+  const SgdOptions o{lr, momentum, dampening, weight_decay, nesterov, maximize, is_first_step};
   const std::vector<Piece> pieces = cut(p);
   parallel_sweep(static_cast<int64_t>(pieces.size()), 1, kPieceBytes, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const Piece& piece = pieces[i];
       dispatch_floating("fused_sgd_", p[piece.tensor].dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        using C = compute_t<T>;
-        T* x = p[piece.tensor].template data<T>();
-        const T* d = g[piece.tensor].template data<T>();
-        T* buffer = momentum != 0 ? buffers[piece.tensor].template data<T>() : nullptr;
-        const C rate = static_cast<C>(lr), decay = static_cast<C>(weight_decay), mu = static_cast<C>(momentum), keep = static_cast<C>(1 - dampening);
-        for (int64_t j = piece.begin; j < piece.end; j++) {
-          C grad = maximize ? -widen(d[j]) : widen(d[j]);
-          grad += decay * widen(x[j]);
-          if (buffer) {
-            const C velocity = is_first_step ? grad : mu * widen(buffer[j]) + keep * grad;
-            buffer[j] = narrow<T>(velocity);
-            grad = nesterov ? grad + mu * velocity : velocity;
-          }
-          x[j] = narrow<T>(widen(x[j]) - rate * grad);
-        }
+        run_sgd<typename decltype(tag)::type>(o, p[piece.tensor], g[piece.tensor], momentum != 0 ? buffers[piece.tensor] : Tensor(), piece);
       });
     }
   });

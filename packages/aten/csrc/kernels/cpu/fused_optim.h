@@ -13,10 +13,16 @@ struct AdamCorrection {  // of one tensor's step number t
   double first;          // 1 - beta1^t
   double root_second;    // sqrt(1 - beta2^t)
 };
+struct SgdOptions {
+  double lr, momentum, dampening, weight_decay;
+  bool nesterov, maximize, is_first_step;
+};
 
 struct FusedOptim {
   void (*adam_f32)(int64_t n, float* p, const float* g, float* m, float* v, float* vmax, const AdamOptions& o, const AdamCorrection& c);
   void (*adam_f64)(int64_t n, double* p, const double* g, double* m, double* v, double* vmax, const AdamOptions& o, const AdamCorrection& c);
+  void (*sgd_f32)(int64_t n, float* p, const float* g, float* m, const SgdOptions& o);  // m is null without momentum
+  void (*sgd_f64)(int64_t n, double* p, const double* g, double* m, const SgdOptions& o);
 };
 ARGAND_DECLARE_TIERS(FusedOptim, fused_optim)
 

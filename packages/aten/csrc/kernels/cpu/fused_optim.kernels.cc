@@ -51,9 +51,35 @@ void adam_any(int64_t n, T* p, const T* g, T* m, T* v, T* vmax, const AdamOption
     adam<T, false>(n, p, g, m, v, vmax, o, c);
 }
 
+// I. Sutskever, J. Martens, G. Dahl, G. Hinton, "On the importance of initialization and momentum in deep learning", 2013.
+template <class T>
+void sgd(int64_t n, T* p, const T* g, T* m, const SgdOptions& o) {
+  using V = vec_t<T>;
+  constexpr int64_t kLanes = Lanes<V>::n;
+  const V rate = splat<V>(static_cast<T>(o.lr)), decay = splat<V>(static_cast<T>(o.weight_decay)), mu = splat<V>(static_cast<T>(o.momentum));
+  const V keep = splat<V>(static_cast<T>(1 - o.dampening)), sign = splat<V>(o.maximize ? T(-1) : T(1));
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t left = n - i;
+    auto read = [&](const T* from) {
+      __builtin_prefetch(from + i + 32 * kLanes);
+      return left >= kLanes ? load(from + i) : load_n(from + i, left);
+    };
+    auto write = [&](T* to, V x) { left >= kLanes ? store(to + i, x) : store_n(to + i, x, left); };
+    const V old = read(p);
+    V grad = sign * read(g);
+    if (o.weight_decay != 0) grad += decay * old;
+    if (m) {
+      const V velocity = o.is_first_step ? grad : mu * read(m) + keep * grad;
+      write(m, velocity);
+      grad = o.nesterov ? grad + mu * velocity : velocity;
+    }
+    write(p, old - rate * grad);
+  }
+}
+
 }  // namespace
 
-const FusedOptim fused_optim = {adam_any<float>, adam_any<double>};
+const FusedOptim fused_optim = {adam_any<float>, adam_any<double>, sgd<float>, sgd<double>};
 }  // namespace ARGAND_TIER_NS
 
 }  // namespace argand::kernels::cpu
