@@ -136,6 +136,14 @@ def test_small_and_large_matrices(dtype):
         )
         well = a + n * np.eye(n, dtype=dtype)[::-1]  # whose rows are exchanged
         close(run("linalg_inv", well) @ well, np.broadcast_to(np.eye(n, dtype=dtype), a.shape))
+        right = matrix((3, n, 2), dtype, n + 1)
+        close(well @ run("linalg_solve", well, right), right)
+        close(run("linalg_solve", well, adjoint(right), left=False) @ well, adjoint(right))
+        lu, pivots = run("linalg_lu_factor", well)
+        close(adjoint(well) @ run("linalg_lu_solve", lu, pivots, right, adjoint=True), right)
+        pivots[1, 0] = n + 1
+        with pytest.raises(RuntimeError, match=f"got pivot {n + 1}, expected 1 to {n}"):
+            run("linalg_lu_solve", lu, pivots, right)
         b = definite((3, n, n), dtype)
         lower = run("linalg_cholesky", b)
         close(lower @ adjoint(lower), b)

@@ -79,6 +79,20 @@ Tensor column_major_zeros(IntList sizes, int dtype) {
 
 Tensor column_major_copy(const Tensor& t) {
   const Tensor out = column_major(t.sizes(), t.dtype());
+  const int64_t m = t.size(-2), n = t.size(-1);
+  if (t.is_contiguous() && m > 1 && n > 1 && m * n <= 64) {  // a general copy takes longer for the rows than for their elements
+    dispatch_size(t.itemsize(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      parallel_for(0, matrix_count(t), 1024, [&](int64_t begin, int64_t end) {
+        const T* from = t.data<T>() + begin * m * n;
+        T* to = out.data<T>() + begin * m * n;
+        for (int64_t i = begin; i < end; i++, from += m * n, to += m * n)
+          for (int64_t c = 0; c < n; c++)
+            for (int64_t r = 0; r < m; r++) to[c * m + r] = from[r * n + c];
+      });
+    });
+    return out;
+  }
   strided_copy(t.itemsize(), t.dim(), t->sizes, out->data, out->strides, t->data, t->strides);
   return out;
 }

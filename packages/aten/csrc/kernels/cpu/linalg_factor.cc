@@ -15,12 +15,16 @@ void narrow_pivots(const int64_t* from, int64_t n, int32_t* to) {
   for (int64_t i = 0; i < n; i++) to[i] = static_cast<int32_t>(from[i]);
 }
 
+template <class P>
+void check_pivots_within(const char* op, const P* pivots, int64_t n, int64_t rows) {
+  for (int64_t i = 0; i < n; i++)
+    if (pivots[i] == 0 || pivots[i] > rows || pivots[i] < -rows)
+      fail(ARGAND_RUNTIME_ERROR, "%s: got pivot %lld, expected 1 to %lld", op, static_cast<long long>(pivots[i]), static_cast<long long>(rows));
+}
+
 std::vector<int64_t> wide_pivots(const char* op, const int32_t* from, int64_t n, int64_t rows) {
-  std::vector<int64_t> pivots(from, from + n);
-  for (int64_t p : pivots)
-    if (p == 0 || p > rows || p < -rows)
-      fail(ARGAND_RUNTIME_ERROR, "%s: got pivot %lld, expected 1 to %lld", op, static_cast<long long>(p), static_cast<long long>(rows));
-  return pivots;
+  check_pivots_within(op, from, n, rows);
+  return {from, from + n};
 }
 
 void check_pivots(const char* op, const Tensor& pivots) {
@@ -69,6 +73,29 @@ void small_getri(int64_t n, E* a, const int64_t* pivots) {
     }
   }
   std::copy_n(x, n * n, a);
+}
+
+template <class E>
+void small_getrs(bool transposed, int64_t n, int64_t columns, const E* a, const int32_t* pivots, E* x) {
+  for (E* b = x; b < x + n * columns; b += n) {
+    if (!transposed) {
+      for (int64_t r = 0; r < n; r++) std::swap(b[r], b[std::abs(pivots[r]) - 1]);
+      for (int64_t k = 0; k < n; k++)
+        for (int64_t i = k + 1; i < n; i++) b[i] -= a[k * n + i] * b[k];
+      for (int64_t k = n - 1; k >= 0; k--) {
+        b[k] /= a[k * n + k];
+        for (int64_t i = 0; i < k; i++) b[i] -= a[k * n + i] * b[k];
+      }
+    } else {
+      for (int64_t k = 0; k < n; k++) {
+        for (int64_t i = 0; i < k; i++) b[k] -= a[k * n + i] * b[i];
+        b[k] /= a[k * n + k];
+      }
+      for (int64_t k = n - 1; k >= 0; k--)
+        for (int64_t i = k + 1; i < n; i++) b[k] -= a[k * n + i] * b[i];
+      for (int64_t r = n - 1; r >= 0; r--) std::swap(b[r], b[std::abs(pivots[r]) - 1]);
+    }
+  }
 }
 
 template <class E>
@@ -145,9 +172,11 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& self, bool 
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.lu_factor");
     for_matrices(info.numel(), static_cast<double>(m) * n * k, [&](int64_t i) {
-      std::vector<int64_t> p(static_cast<size_t>(k));
-      info.data<int32_t>()[i] = info_of("linalg.lu_factor", getrf(l, m, n, work.data<E>() + i * m * n, p.data()));
-      narrow_pivots(p.data(), k, pivots.data<int32_t>() + i * k);
+      int64_t few[kSmall];
+      std::vector<int64_t> many(static_cast<size_t>(k > kSmall ? k : 0));
+      int64_t* const p = k > kSmall ? many.data() : few;
+      info.data<int32_t>()[i] = info_of("linalg.lu_factor", getrf(l, m, n, work.data<E>() + i * m * n, p));
+      narrow_pivots(p, k, pivots.data<int32_t>() + i * k);
     });
   });
   if (check_errors) check_info("linalg.lu_factor", info, kSingular);
@@ -175,12 +204,33 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
     const char trans = left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T');
     if (n && k)
       for_matrices(matrix_count(LU), static_cast<double>(n) * n * k, [&](int64_t i) {
+        if constexpr (!kIsComplex<E>)
+          if (n <= kSmall) {
+            check_pivots_within("linalg.lu_solve", p.data<int32_t>() + i * n, n, n);
+            return small_getrs(trans != 'N', n, k, a.data<E>() + i * n * n, p.data<int32_t>() + i * n, x.data<E>() + i * n * k);
+          }
         const std::vector<int64_t> wide = wide_pivots("linalg.lu_solve", p.data<int32_t>() + i * n, n, n);
         solve_lu(l, trans, n, k, a.data<E>() + i * n * n, wide.data(), x.data<E>() + i * n * k);
       });
     if (flip) conjugate(x);
   });
   return x;
+}
+
+Tensor pivots_sign(const Tensor& pivots, int dtype) {
+  check_pivots("_pivots_sign", pivots);
+  const Tensor p = contiguous(pivots);
+  const int64_t k = pivots.size(-1), count = product(pivots.sizes(), 0, pivots.dim() - 1);
+  const Tensor out = empty(IntList(pivots.sizes().begin(), pivots.dim() - 1), dtype);
+  dispatch_lapack("_pivots_sign", dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    for (int64_t i = 0; i < count; i++) {
+      bool odd = false;
+      for (int64_t r = 0; r < k; r++) odd ^= p.data<int32_t>()[i * k + r] != r + 1;
+      out.data<E>()[i] = odd ? E(-1) : E(1);
+    }
+  });
+  return out;
 }
 
 // A permutation matrix P of LAPACK's row exchanges: A = P L U.
