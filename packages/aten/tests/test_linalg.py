@@ -116,6 +116,11 @@ for dtype in (c10.float32, c10.float64):
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
+def test_pivots_need_a_dimension():
+    with pytest.raises(RuntimeError, match="got pivots without dimensions"):
+        aten.ops._pivots_sign(aten.tensor(1, dtype=c10.int32), c10.float32)
+
+
 def test_lu_of_a_singular_matrix():
     lu, pivots = aten.lu(c10.from_numpy(np.ones((2, 2))))
     assert lu.tolist() == [[1, 1], [1, 0]] and pivots.tolist() == [1, 2]

@@ -28,6 +28,7 @@ std::vector<int64_t> wide_pivots(const char* op, const int32_t* from, int64_t n,
 }
 
 void check_pivots(const char* op, const Tensor& pivots) {
+  if (pivots.dim() == 0) fail(ARGAND_SHAPE_ERROR, "%s: got pivots without dimensions, expected at least one", op);
   if (pivots.dtype() != ARGAND_INT32) fail(ARGAND_DTYPE_ERROR, "%s: got pivots of dtype %s, expected int32", op, kDTypeName[pivots.dtype()]);
 }
 
