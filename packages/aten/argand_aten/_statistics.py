@@ -50,10 +50,7 @@ def unique(
         if low is not None:
             ordered = ops.to(ordered, int64) + low
     else:
-        order = ops.arange(x.shape[0], dtype=int64, device=x.device)
-        for column in range(x.shape[1] - 1, -1, -1):
-            keys = ops.index_select(ops.select(x, 1, column), 0, order)
-            order = ops.index_select(order, 0, ops.sort(keys, 0, stable=True)[1])
+        order = ops._lexicographic_order(x)
         ordered = ops.index_select(x, 0, order)
     return _runs(input, ordered, order, return_inverse, return_counts, dim)
 
@@ -124,12 +121,7 @@ def _runs(
     if dim is None and not return_inverse and not return_counts:
         return ops._distinct_neighbours(ordered)
     n = ordered.shape[0]
-    starts = ops.ones([n], dtype=bool_, device=ordered.device)
-    if n > 1:
-        changed = ops.ne(ops.narrow(ordered, 0, 1, n - 1), ops.narrow(ordered, 0, 0, n - 1))
-        if dim is not None:
-            changed = ops.any(changed, [1])
-        ops.narrow(starts, 0, 1, n - 1).copy_(changed)
+    starts = ops._run_starts(ordered)
     at = ops.reshape(ops.nonzero(starts), [-1])
     if dim is None:
         found = [ops.index_select(ordered, 0, at)]
@@ -138,7 +130,7 @@ def _runs(
         slices = ops.index_select(ops.movedim(input.detach(), dim, 0), 0, first)
         found = [ops.movedim(slices, 0, dim)]
     if return_inverse:
-        inverse = ops.scatter(ops.zeros_like(order), 0, order, ops.cumsum(starts, 0) - 1)
+        inverse = ops._run_places(starts, order)
         found.append(ops.reshape(inverse, list(input.shape)) if dim is None else inverse)
     if return_counts:
         end = ops.full([1], n, dtype=int64, device=ordered.device)

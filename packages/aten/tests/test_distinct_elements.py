@@ -40,6 +40,55 @@ def test_unique_keeps_every_nan_and_takes_no_elements():
         torch.unique(torch.zeros(3, 0), dim=0)
 
 
+@pytest.mark.parametrize("shape", [(40, 1), (300, 3), (20, 200)])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float16, np.uint16, bool])
+def test_unique_of_rows_that_differ_late(dtype, shape):
+    """Rows are many, or long, and repeated; most are equal in their first columns."""
+    x = (RNG.uniform(size=shape) < 0.02).astype(dtype)
+    x = np.concatenate([x, x[::-1]])
+    got = torch.unique(torch.from_numpy(x), return_inverse=True, return_counts=True, dim=0)
+    want = np.unique(x, return_inverse=True, return_counts=True, axis=0)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a.numpy(), np.reshape(b, tuple(a.shape)))
+    across = torch.unique(torch.from_numpy(x.T.copy()), dim=1)
+    np.testing.assert_array_equal(across.numpy(), want[0].T)
+
+
+def test_unique_rows_with_nan_and_zeros_of_both_signs():
+    nan = float("nan")
+    x = torch.tensor([[nan, 1.0], [0.0, 2.0], [-0.0, 2.0], [nan, 0.0], [0.0, nan], [-1.0, 5.0]])
+    values, inverse = torch.unique(x, return_inverse=True, dim=0)
+    np.testing.assert_array_equal(values.numpy(), [[-1, 5], [0, 2], [0, nan], [nan, 0], [nan, 1]])
+    assert inverse.tolist() == [4, 1, 1, 3, 2, 0]
+
+
+def test_runs_begin_with_their_first_element():
+    x = torch.tensor([0.0, -0.0, -0.0, 1.0, float("nan"), float("nan"), -0.0, 0.0])
+    values = torch.unique_consecutive(x)
+    np.testing.assert_array_equal(np.signbit(values.numpy()), [0, 0, 0, 0, 1])
+    assert torch.unique_consecutive(x, return_counts=True)[1].tolist() == [3, 1, 1, 1, 2]
+    z = torch.tensor([1 + 1j, 1 + 1j, 1 - 1j, 2 - 1j, 2 - 1j])
+    values, inverse = torch.unique_consecutive(z, return_inverse=True)
+    assert values.tolist() == [1 + 1j, 1 - 1j, 2 - 1j] and inverse.tolist() == [0, 0, 1, 2, 2]
+    assert torch.unique_consecutive(z).tolist() == values.tolist()
+    assert torch.unique_consecutive(torch.zeros(0)).shape == (0,)
+
+
+def test_errors_of_runs():
+    ops = torch.ops
+    starts = torch.tensor([True, False])
+    with pytest.raises(IndexError, match="got place 2, expected 0 to 1"):
+        ops._run_places(starts, torch.tensor([0, 2]))
+    with pytest.raises(RuntimeError, match="expected vectors of one size, bool and int64"):
+        ops._run_places(starts, torch.tensor([0, 1, 2]))
+    with pytest.raises(RuntimeError, match="expected a matrix"):
+        ops._lexicographic_order(starts)
+    with pytest.raises(RuntimeError, match="expected at least one"):
+        ops._run_starts(torch.tensor(1))
+    with pytest.raises(RuntimeError, match="expected one dimension"):
+        ops._distinct_neighbours(torch.zeros(2, 2))
+
+
 def test_unique_consecutive():
     x = torch.tensor([1, 1, 2, 2, 3, 1, 1])
     values, inverse, counts = torch.unique_consecutive(x, return_inverse=True, return_counts=True)

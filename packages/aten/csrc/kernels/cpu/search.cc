@@ -84,6 +84,13 @@ Tensor nonzero(const Tensor& self) {
     argand::parallel_for(0, chunks, 4, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; c++) {
         int64_t* o = out.template data<int64_t>() + first[static_cast<size_t>(c)];
+        if (ndim == 1) {  // without a branch: a place that does not count is written over
+          for (int64_t i = c * kChunk, *end = out.template data<int64_t>() + first[static_cast<size_t>(c) + 1]; o < end; i++) {
+            *o = i;
+            o += is_nonzero(i);
+          }
+          continue;
+        }
         const int64_t last = std::min(n, (c + 1) * kChunk), columns = ndim ? self.size(-1) : 1;
         for (int64_t i = c * kChunk; i < last;) {  // what is left of a row
           int64_t lead[ARGAND_MAX_DIMS], rest = i / columns;
