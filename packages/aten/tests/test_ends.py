@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -338,3 +342,21 @@ def test_a_tensor_equals_itself_unless_it_holds_nan() -> None:
         assert aten.equal(x, x) and aten.equal(x, x.view(3)) and not aten.equal(x, x[1:])
     x = c10.tensor([1.0, NAN])
     assert not aten.equal(x, x) and not aten.equal(x.to(c10.complex64), x.to(c10.complex64))
+
+
+@pytest.mark.parametrize("tier", ["0", "1", "2"])
+def test_the_greatest_of_small_numbers_wherever_it_lies(tier):
+    """Lanes of one and two bytes are folded by words, then within a word."""
+    program = """
+import numpy as np, argand_aten as aten
+for dtype in (np.int8, np.uint8, np.int16, np.int32, bool):
+    low, high = (0, 1) if dtype is bool else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    for n in (1, 7, 16, 33, 64, 129):
+        down = aten.from_numpy(np.where(np.eye(n, dtype=bool), high, low).astype(dtype))
+        up = aten.from_numpy(np.where(np.eye(n, dtype=bool), low, high).astype(dtype))
+        assert (down.amax(1).numpy() == high).all() and (up.amin(1).numpy() == low).all(), (dtype, n)
+        assert n == 1 or (down.amin(1).numpy() == low).all() and (up.amax(1).numpy() == high).all()
+        assert dtype is not bool or down.any(1).all() and not up.all(1).any(), n
+"""
+    environment = {**os.environ, "ARGAND_CPU_TIER": tier}  # at most the processor's
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)

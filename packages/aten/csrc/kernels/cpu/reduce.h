@@ -112,6 +112,15 @@ struct Reduction {
 
   ARGAND_FN Value fold(Value v) {  // all lanes into the first
     using Mask = typename MaskOf<W>::type;
+    if constexpr (!kComplexValue && sizeof(Value) == ARGAND_VECTOR_BYTES && sizeof(Value) <= 2 * W) {  // small lanes have no permutation of their own
+      constexpr int kWords = ARGAND_VECTOR_BYTES / 8;
+      for (int half = kWords / 2; half; half /= 2) {
+        const vi64 from = (bits_as<vi64>(lane_numbers<kWords>()) + half) & (kWords - 1);
+        v = Combine{}(v, bits_as<Value>(__builtin_shuffle(bits_as<vi64>(v), from)));
+      }
+      for (int bits = 32; bits >= (int)sizeof(Value) / W * 8; bits /= 2) v = Combine{}(v, bits_as<Value>(bits_as<vu64>(v) >> bits));
+      return v;
+    }
 #pragma GCC unroll 1
     for (int half = W / 2; half; half /= 2) {
       const Mask from = (lane_numbers<W>() + lit(Mask{}, half)) & lit(Mask{}, W - 1);
