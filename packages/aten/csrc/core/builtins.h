@@ -409,11 +409,11 @@ inline bool is_exact(const Operand& o) {
 inline bool fits(int dtype, const Scalar& s) { return argand::fits(dtype, s); }
 inline bool fits(int dtype, const Operand& o) { return o.is_tensor() || argand::fits(dtype, o.raw()); }
 inline bool is_integral(int dtype) { return argand::is_integral(dtype, false); }
-// The fused attention kernel's conditions; its mask gets no gradient.
+// The fused attention kernel's conditions; its mask gets no gradient, which one of entries may need though it does not say so.
 inline bool attention_is_fused(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
   return q.dtype() == k.dtype() && k.dtype() == v.dtype() && argand::is_floating(q.dtype()) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 &&
          k.size(1) == v.size(1) && q.size(0) == k.size(0) && k.size(0) == v.size(0) && k.size(2) == v.size(2) && q.size(3) == k.size(3) &&
-         !(mask && mask.requires_grad());
+         !(mask && (mask.requires_grad() || mask->keys & ARGAND_KEYBIT(ARGAND_KEY_BATCHED)));
 }
 // Sums of integers and bools are int64; float16 and bfloat16 statistics are float32.
 inline int accumulate_dtype(int dtype) { return argand::is_integral(dtype, true) ? ARGAND_INT64 : dtype; }

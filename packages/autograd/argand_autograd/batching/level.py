@@ -321,8 +321,22 @@ def ask_before_reading(t: Tensor, what: str, lends: bool = False) -> None:
     whole = level.of(t).detach()
     if _C._level(whole) != 0:
         ask_before_reading(whole, what)
-    if not level.alone and not bool(aten.ops.eq(whole, aten.ops.slice(whole, 0, 0, 1)).all()):
+    if lends and level.draws.randomness == "same":  # a compiled program draws unseen
+        level.draws.look_at(None)
+    if level.alone:
+        return
+    if lends or not bool(aten.ops.eq(whole, aten.ops.slice(whole, 0, 0, 1)).all()):
         level.run_alone(f"got {what} of tensors that stand for all entries")
+
+
+def ask_before_recording(inputs: tuple[Any, ...]) -> None:
+    """Before a compiled function of entries becomes one node: what they share can have no gradient of all entries by it."""
+    for level in active_levels():
+        if level.draws.randomness == "same":
+            level.draws.look_at(None)
+    for t in inputs:
+        if isinstance(t, Tensor) and (shares_history(t) if is_entry(t) else t.requires_grad):
+            run_again("a compiled function, with gradients from outside,")
 
 
 def first_entry(t: Tensor, outside: int) -> Tensor:

@@ -19,8 +19,10 @@ from argand_autograd.batching.level import (
     ask_before_reading,
     first_entry,
     level_of_call,
+    run_again,
     run_below,
     run_of_loop,
+    shares_history,
     states_of,
     text_of_entry,
 )
@@ -331,6 +333,14 @@ def _entries_by(
     if all(level.has(t) for t in written):
         level.remember_inputs(written)
     else:
+        entries = [t for t in tensors_of(args, kwargs) if level.has(t)]
+        outside = any(t.requires_grad for t in written) and not any(
+            t.requires_grad for t in entries
+        )
+        if _C.is_grad_enabled() and (outside or any(map(shares_history, entries))):
+            run_again(
+                f"{name} in place of a tensor that all entries share, with gradients from outside,"
+            )
         level.run_alone(f"got {name}, which writes into a tensor that all entries share")
         rule = by_entries
     try:

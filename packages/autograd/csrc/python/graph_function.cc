@@ -1,6 +1,8 @@
 // A compiled graph as a differentiable callable: one node a call, saved values checked as any node's, changed inputs written back.
+#include <algorithm>
 #include <map>
 
+#include "packages/autograd/csrc/batching.h"
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/python/binding.h"
 #include "packages/autograd/csrc/saved_tensor.h"
@@ -196,6 +198,8 @@ class Call {
 
   PyObject* run() {
     const ArgandThreadState* state = api->thread_state();
+    if (state->grad_mode && std::any_of(args_, args_ + s_.n_inputs, [](PyObject* o) { return is_tensor(o) && is_batched(self_of(o)); }))
+      ask_entries();
     const bool recording = (state->grad_mode || s_.always) && !state->inference_mode && find_edges();
     if (recording) check_mutations();
     result_ = forward();
@@ -207,6 +211,13 @@ class Call {
   }
 
  private:
+  // Throws where the vmap that runs has to call its function once an entry.
+  void ask_entries() {
+    const Object level = checked(PyImport_ImportModule("argand_autograd.batching.level")), inputs = checked(PyTuple_New(s_.n_inputs));
+    for (uint32_t i = 0; i < s_.n_inputs; i++) PyTuple_SET_ITEM(inputs.get(), i, Py_NewRef(args_[i]));
+    checked(PyObject_CallMethod(level.get(), "ask_before_recording", "(O)", inputs.get()));
+  }
+
   bool find_edges() {
     bool any = false;
     edges_.reserve(s_.differentiable_inputs.size());
