@@ -197,10 +197,14 @@ def _stacked(results: list[Any]) -> Any:
 
 
 # ---- random numbers ---------------------------------------------------------------------------------------------------
+def _generator_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Generator | None:
+    return next((x for x in (*args, *kwargs.values()) if isinstance(x, Generator)), None)
+
+
 def _random(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of operators that draw: the levels are asked from the innermost on, until one has entries of its own for it."""
     tensors = tensors_of(args, kwargs)
-    generator = next((x for x in (*args, *kwargs.values()) if isinstance(x, Generator)), None)
+    generator = _generator_of(args, kwargs)
     levels = active_levels()
     if any(_C._level(t) != 0 for t in tensors) and (own := level_of_call(tensors)) not in levels:
         levels = (own, *levels)
@@ -229,8 +233,7 @@ def _different(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _same(level: Level, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    generator = next((x for x in (*args, *kwargs.values()) if isinstance(x, Generator)), None)
-    before = states_of(generator)
+    before = states_of(_generator_of(args, kwargs))
 
     def drawn_again(*entry: Any, **rest: Any) -> Any:
         random.set_rng_states(before)

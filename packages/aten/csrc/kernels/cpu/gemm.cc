@@ -21,11 +21,11 @@ constexpr int64_t kSmallProduct = 8192;       // multiply-adds below which a lib
 constexpr int64_t kParallelProduct = 400000;  // multiply-adds worth more than one thread
 
 // Of the parts that an epilogue is given: bytes that stay in the last-level cache, rows that are worth packing the other matrix again, and
-// multiply-adds below which OpenBLAS takes kernels that sum in another order.
+// multiply-adds that are worth a part.
 constexpr int64_t kPartBytes = 2 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 
 // Products for which packing a matrix costs OpenBLAS more than our tiles lose: dot products of few rows, and few rows by a matrix whose rows are
-// short. Below kLibraryProduct multiply-adds it does not pack.
+// short. Up to kLibraryProduct multiply-adds it does not pack, and may sum in another order.
 constexpr int64_t kFewRows = 64, kFewComplexRows = 4, kFewTileRows = 32, kTileColumns = 1024, kLibraryProduct = 1000000;
 
 // Rows and columns of parts are multiples of these. Rows: the most that OpenBLAS's kernels of any tier take at once, so that only a matrix's own last
